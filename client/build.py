@@ -86,17 +86,58 @@ def write_types(file: Path) -> None:
     )
     run(LIBRARIES / "openapi-typescript" / "bin" / "cli.js", schema, "--output", file, *FLAGS, quiet=True)
     answers = [f"  {name}: {reply};" for name, reply in replies.items()]
-    fields = {name: [*panel.question.model_fields] for name, panel in PANELS.items()}
+    questions = {name: panel.question.model_json_schema() for name, panel in PANELS.items()}
+    fields = {name: [*shape.get("properties", {})] for name, shape in questions.items()}
     lines = [f"  {name}: {json.dumps(names)}," for name, names in fields.items() if names]
+    begun = re.findall(r"BEGIN\.(\w+)", "".join(path.read_text() for path in page_sources()))
+    begins = [f"  {name}: {{ {starting_values(questions[name])} }}," for name in dict.fromkeys(begun)]
     with file.open("a") as types:
         types.write("\n".join(("export interface Answers {", *answers, "}", "")))
         types.write("\n".join(("export const FIELDS = {", *lines, "} as const;", "")))
+        types.write("\n".join(("/** What each field of a question is before anybody sets it. */", "")))
+        types.write("\n".join(("export const BEGIN = {", *begins, "};", "")))
+
+
+def starting_values(question: dict[str, Any]) -> str:
+    """The defaults of a question as TypeScript; with a type where the value does not tell it."""
+    values: list[str] = []
+    for name, shape in question.get("properties", {}).items():
+        if name in question.get("required", ()):
+            continue
+        value = json.dumps(shape.get("default", {} if shape.get("type") == "object" else []))
+        plain = shape.get("type") in ("string", "boolean", "number") or "enum" in shape
+        values.append(f"{name}: {value}" + ("" if plain else f" as {type_of(shape)}"))
+    return ", ".join(values)
+
+
+def type_of(shape: dict[str, Any]) -> str:
+    """The type of a field of a page's state; a number of many digits may be a text."""
+    match shape.get("type"):
+        case "array" if "prefixItems" in shape:
+            return f"[{', '.join(map(type_of, shape['prefixItems']))}]"
+        case "array":
+            items = type_of(shape["items"])
+            return f"({items})[]" if "|" in items else f"{items}[]"
+        case "object":
+            held = shape.get("additionalProperties")
+            return f"{{ [name: string]: {type_of(held) if isinstance(held, dict) else 'never'} }}"
+        case "integer":
+            return "number | string" if shape.get("format") == "digits" else "number"
+        case "number":
+            return "number"
+        case "boolean":
+            return "boolean"
+        case None if "anyOf" in shape:
+            return " | ".join(map(type_of, shape["anyOf"]))
+        case "null":
+            return "null"
+        case _:
+            return "string"
 
 
 def used_shapes(shapes: dict[str, Any], replies: set[str]) -> dict[str, Any]:
     """The replies, shapes that the page's sources name, and those that these refer to, without titles."""
-    sources = [path for path in (CLIENT / "src").rglob("*.ts*") if path != TYPES]
-    words = {word for path in sources for word in re.findall(r"\w+", path.read_text())}
+    words = {word for path in page_sources() for word in re.findall(r"\w+", path.read_text())}
     kept: dict[str, Any] = {}
     open_names = sorted(words & {*shapes} | replies)
     while open_names:
@@ -105,6 +146,11 @@ def used_shapes(shapes: dict[str, Any], replies: set[str]) -> dict[str, Any]:
             kept[name] = untitled(shapes[name])
             open_names += re.findall(r"#/components/schemas/(\w+)", json.dumps(shapes[name]))
     return {name: kept[name] for name in shapes if name in kept}
+
+
+def page_sources() -> list[Path]:
+    """The TypeScript that people write."""
+    return sorted(path for path in (CLIENT / "src").rglob("*.ts*") if path != TYPES)
 
 
 def untitled(shape: Any) -> Any:

@@ -20,7 +20,7 @@ import torch
 import lattend as lt
 from lattend.study.generative import PICTURES
 from lattend.study.generative.handwritten import EPOCHS, digits_bounds, digits_picture, digits_vae
-from lattend.study.images.handwritten import Digits
+from lattend.study.image_sets import Digits
 
 
 def main(words: list[str] | None = None) -> None:

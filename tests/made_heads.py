@@ -8,7 +8,7 @@ import numpy as np
 
 from lattend.study.heads.record import Record
 from lattend.study.heads.training import train
-from lattend.study.images.image_set import ImageSet
+from lattend.study.image_sets import ImageSet
 
 SMALL: dict[str, Any] = {"kernel": 2, "layers": 2, "width": 8, "batch": 16, "patch": 1, "rate": 1e-2}
 

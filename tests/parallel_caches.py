@@ -10,8 +10,8 @@ import torch.distributed as dist
 from decode_oracle import HEAD_DIM, HEADS, KV_HEADS, RULES, VALUE_DIM, Texts, Token
 
 from lattend.errors import LattendError
-from lattend.parallel.cut import of_lengths
 from lattend.parallel.kv_cache import KVCache
+from lattend.parallel.layout import of_lengths
 from lattend.parallel.sharding import shard
 
 SHAPES = ((HEADS, HEAD_DIM), (KV_HEADS, HEAD_DIM), (KV_HEADS, VALUE_DIM))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 import lattend as lt
-from lattend.parallel.cut import Cut, contiguous, of_lengths, zigzag
+from lattend.parallel.layout import Cut, contiguous, of_lengths, zigzag
 from lattend.rules.reader import arrays_in, read_rule
 
 
@@ -184,12 +184,12 @@ def over_ranks(group: Any, case: Case) -> dict[str, Any]:
         )  # fmt: skip
     with gloo_ranks.counted() as backward:
         results = _results(case, found, leaves, learned, (out, lse))
-    way = [*ranks_of(mesh).works.values()][-1]
+    execution = [*ranks_of(mesh).executions.values()][-1]
     return {
         "results": results,
         "forward": forward["messages"],
         "backward": backward["messages"],
-        "strategy": way.work.strategy if way.heads is None else "ulysses",
+        "strategy": execution.schedule.strategy if execution.heads is None else "ulysses",
     }
 
 

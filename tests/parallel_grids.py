@@ -13,8 +13,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
-from lattend.nn.grid.over_ranks import grid_rnn
-from lattend.nn.grid.pipeline import border_bytes
+from lattend.nn.grid.over_ranks import border_bytes, grid_rnn
 
 BATCH, C, H = 2, 3, 5
 

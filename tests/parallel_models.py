@@ -12,8 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
-from lattend.parallel.context import sharded
-from lattend.parallel.sharded_attention import attention
+from lattend.parallel.sharded_attention import attention, sharded
 from lattend.parallel.sharding import positions, shard, unshard
 
 N, WIDTH, RULE = 13, 8, "strided(4)"

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.multiprocessing.reductions import StorageWeakRef
 
 import lattend as lt
-from lattend.parallel import crossing, edges, reached, work
+from lattend.parallel import edges, rank_schedule, reached
 from lattend.parallel.exchange import Exchange
 from lattend.parallel.ranks import ranks_of
 from lattend.parallel.sharded_attention import attention
@@ -30,10 +30,10 @@ def looks_at_sets(group: Any) -> list[int]:
     for module, name in (
         (reached, "crossing"),
         (edges, "crossing"),
-        (work, "edges_of"),
-        (work, "local_rule"),
+        (rank_schedule, "edges_of"),
+        (rank_schedule, "local_rule"),
     ):
-        setattr(module, name, counting(getattr(crossing if name == "crossing" else module, name)))
+        setattr(module, name, counting(getattr(module, name)))
     found: list[int] = []
     for length in (6, 6, 6, 5):
         before = asked[0]
@@ -48,7 +48,7 @@ def remembered(group: Any) -> int:
     x = torch.randn(1, 2, 3, 4)
     for t in range(70):
         attention(x, x, x, "k <= q and q - k <= t", t=t, mesh=group, strategy="gather")
-    return len(ranks_of(group).works)
+    return len(ranks_of(group).executions)
 
 
 def keys_alive(group: Any, strategy: str, length: int) -> tuple[int, int]:

@@ -22,9 +22,9 @@ ORDER = (
     "nn",
     "study",
     "ask",
+    "cli",
     "web",
     "integrations",
-    "cli",
     "tour",
 )
 # Nobody else imports study/: it can go without taking anything along
@@ -35,31 +35,26 @@ SERVE_ALL = {"report": {"report"}, "draw": {"rules", "sets", "counts", "plans", 
 TORCH = {"attend", "cost/measure", "nn", "integrations", "study/generative", "study/gradients"}
 # Loaded when tensors are given
 TORCH_FILES = {
-    *("study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py", "study/training.py"),
-    *("study/images/handwritten.py", "study/heads/training.py"),
+    *("study/steering/tensors.py", "study/games/tensors.py", "study/training.py"),
+    *("study/image_sets.py", "study/heads/training.py"),
     # shards that run; their plans count
     *(
         f"parallel/{name}.py"
         for name in [
             "arguments",
-            "arrays",
-            "context",
-            "distributed_tensors",
             "exchange",
-            "heads",
             "kv_cache",
-            "merge",
+            "rank_execution",
+            "rank_schedule",
             "ranks",
             "running",
             "sharded_attention",
             "sharding",
-            "ways",
-            "work",
         ]
     ),
 }
-# Rule's methods and lt.cost open other folders when they are called
-DOORS = {"rules/rule.py", "cost/__init__.py"}
+# Rule's methods, lt.cost and `lattend serve` open other folders when they are called
+DOORS = {"rules/rule.py", "cost/__init__.py", "cli/serve.py"}
 SHARED = {"KVCache"}  # of one device and of several: names that mean the same in two modules
 DRAWING = {"PIL", "matplotlib"}  # loaded by the first chart, PNG or PDF
 

@@ -27,7 +27,6 @@ OTHERS = {
     "attend/kernels/cpu/kernel.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/native/tile_lists.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/triton/source.py: _FILES": "MOST_FILES",
-    "cost/measure/elementwise.py: _EACH": "filled when it is imported",
     "integrations/flex.py: _READ": "block masks that are alive, and none of its values holds one",
     "parallel/ranks.py: _MADE": "sets of ranks that were grouped, a number each",
 }

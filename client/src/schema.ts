@@ -757,16 +757,23 @@ export interface components {
             copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
+            /** @default  */
             name: string;
+            /** @default  */
             common: string;
             call: string;
             arguments: {
                 [key: string]: string;
             };
+            /** @default  */
             meaning: string;
+            /** @default  */
             keys: string;
+            /** @default [] */
             aliases: string[];
+            /** @default [] */
             elsewhere: string[];
+            /** @default  */
             reference: string;
             domain: string;
             canonical: string;
@@ -1005,6 +1012,8 @@ export interface components {
             /** @default  */
             words: string;
         };
+        /** @description The question of a panel. Its fields are fields of the page's state, which links carry. */
+        Question: Record<string, never>;
         /** @description All questions, by topic in the order of a course. */
         QuestionsAnswer: {
             questions: components["schemas"]["AskedQuestion"][];
@@ -1461,6 +1470,7 @@ export type PlanPart = components['schemas']['PlanPart'];
 export type PricedQuantity = components['schemas']['PricedQuantity'];
 export type Problem = components['schemas']['Problem'];
 export type QuantityRow = components['schemas']['QuantityRow'];
+export type Question = components['schemas']['Question'];
 export type QuestionsAnswer = components['schemas']['QuestionsAnswer'];
 export type ReachAnswer = components['schemas']['ReachAnswer'];
 export type ReadAnswer = components['schemas']['ReadAnswer'];
@@ -1573,10 +1583,10 @@ export const FIELDS = {
   cache: ["rule", "numbers"],
   rules: ["rule", "numbers"],
   code: ["rule", "numbers"],
-  same: ["rule", "other", "numbers"],
-  shared: ["rule", "other", "numbers"],
-  draw: ["rule", "other", "numbers", "pixel", "flat"],
-  tiles: ["rule", "other", "numbers", "head", "pixel", "slice", "top", "left", "height", "width", "rows", "cols"],
+  same: ["rule", "numbers", "other"],
+  shared: ["rule", "numbers", "other"],
+  draw: ["rule", "numbers", "other", "pixel", "flat"],
+  tiles: ["rule", "numbers", "other", "head", "pixel", "slice", "top", "left", "height", "width", "rows", "cols"],
   explain: ["rule", "numbers", "device", "dtype", "head_dim", "heads", "kv_heads", "batch", "kernel"],
   tile_map: ["rule", "numbers", "device", "dtype", "head_dim", "heads", "kv_heads", "batch", "kernel", "tiles_view"],
   rule_cost: ["rule", "numbers", "heads", "kv_heads", "head_dim"],
@@ -1611,3 +1621,29 @@ export const FIELDS = {
   compare: ["layers", "over", "numbers", "quantity", "column", "equal", "span"],
   model: ["config", "length", "batch", "training"],
 } as const;
+/** What each field of a question is before anybody sets it. */
+export const BEGIN = {
+  conv: { kernel: "3", stride: "1", dilation: "1", padding: null as string | null, padding_mode: "zeros", size: "8x8", alpha: 2.0, pixel: "" },
+  conv_error: { kernel: "3", stride: "1", dilation: "1", padding: null as string | null, padding_mode: "zeros", size: "8x8", alpha: 2.0, filter: "edges" },
+  conv_price: { kernel: "3", stride: "1", dilation: "1", padding: null as string | null, padding_mode: "zeros", size: "8x8", channels: 16 as number | string, out_channels: 32 as number | string },
+  derive: { derivation: "causal", f: "p*q", method: "alternating", step: "1", changes: {} as { [name: string]: string } },
+  elbo: { weight: "1", bias: "0", noise: "1", x: "3/2", mean: "0", variance: "1" },
+  elbo_discrete: { prior: "1/2, 1/4, 1/4", likelihood: "1/10, 3/5, 9/10", guess: "1/5, 2/5, 2/5" },
+  elbo_linear: { size: 6 as number, latent: 2 as number, noise_variance: 1.0, examples: 5 as number, seed: 0 as number },
+  game: { minimise: "", loss: "logistic", method: "alternating", first: "", mass: "", weight: "", also: [] as string[], step: "1", start: [] as string[], steps: 12 as number, view: [0.0, 0.0, 3.0] as [number, number, number] },
+  game_outcome: { minimise: "", loss: "logistic", method: "alternating", first: "", mass: "", weight: "", also: [] as string[], step: "1", at: "" },
+  grid: { size: "8", directions: 1, cell: "rnn", pixel: "", kernel: 3 as number, layers: 3 as number },
+  grid_price: { size: "8", directions: 1, cell: "rnn", kernel: 3 as number, layers: 3 as number, c: 3 as number | string, h: 64 as number | string },
+  heads_moment: { record: "", run: "trained", moment: -1 as number },
+  patches_price: { image: "224", patch: "16", stride: "", padding: "error", channels: 3 as number | string, width: 768 as number | string, heads: 12 as number | string },
+  cost_claim: { rule: "", backward: false, per: "", assume: "", rename: {} as { [name: string]: string } },
+  compare: { over: "n", numbers: {} as { [name: string]: number | string }, quantity: "multiplies", column: "needed", equal: false, span: [] as (number | string)[] },
+  model: { length: 4096 as number | string, batch: 1 as number | string, training: false },
+  field: { numbers: {} as { [name: string]: number | string }, layers: 2 as number | string },
+  claim: { per: "", first: 0, assume: "", rename: {} as { [name: string]: string } },
+  tile_map: { numbers: {} as { [name: string]: number | string }, device: "cpu", dtype: "float32", head_dim: 64 as number, heads: 8 as number, kv_heads: 0 as number, batch: 1 as number, kernel: "", tiles_view: [] as number[] },
+  draw: { numbers: {} as { [name: string]: number | string }, other: "", pixel: [] as (number | string)[], flat: false },
+  scores: { encoding: "quadratic", size: "9", pixel: "", dy: 1.0, dx: 2.0, alpha: 1.0, channels: 16 as number, seed: 0 as number },
+  steer: { values: [] as string[][], scale: "1", sharpness: "" },
+  check: { tokens: [] as string[][], wq: [] as string[][], wk: [] as string[][], wv: [] as string[][], wo: [] as string[][], memory: [] as string[][], q: [] as string[][], k: [] as string[][], v: [] as string[][], rule: "full", numbers: {} as { [name: string]: number | string }, scale: "1", heads: 1 as number, columns: false, places: 4 as number, answer: {} as { [name: string]: string[][][] } },
+};

@@ -198,7 +198,7 @@ def belongs(value: Any, folder: str) -> bool:
     """Whether this is of the folder, and public nowhere above it."""
     above = {"lattend.rules": ("Rule",)}.get(folder, ())
     home = value.__module__
-    inside = home.startswith(folder) or folder == "lattend" or home.startswith("lattend.study.images")
+    inside = home.startswith(folder) or folder == "lattend" or home.startswith("lattend.study.image_sets")
     return inside and home.startswith("lattend.") and value.__name__ not in above
 
 

@@ -8,6 +8,7 @@ import platform
 import re
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from math import inf
@@ -66,33 +67,9 @@ class Machine:
 
 
 DATA_SHEET = "data sheet: "
-# Dense rates, never those "with sparsity", which are twice as high. The makers' GB are taken as 10^9 bytes.
 MACHINES = {
-    # NVIDIA H200 Tensor Core GPU data sheet, SXM: bf16 1,979 and fp8 3,958 TFLOP/s with sparsity
-    "H200": Machine(
-        "H200", 989.4e12, 4.8e12, 2, "data sheet: SXM, dense bf16", 141e9, fp8=1978.9e12, fp32=67e12
-    ),
-    # NVIDIA H100 Tensor Core GPU data sheet and Hopper white paper, SXM5
-    "H100": Machine(
-        "H100", 989.4e12, 3.35e12, 2, "data sheet: SXM, dense bf16", 80e9, fp8=1978.9e12, fp32=67e12
-    ),
-    # NVIDIA A100 80GB Tensor Core GPU data sheet, SXM; it has no fp8
-    "A100": Machine("A100", 312e12, 2.039e12, 2, "data sheet: SXM, dense bf16", 80e9, fp32=19.5e12),
-    # NVIDIA L40S data sheet: bf16 362.05 | 733 and fp8 733 | 1,466 with sparsity
-    "L40S": Machine(
-        "L40S", 362.05e12, 0.864e12, 2, "data sheet: PCIe, dense bf16", 48e9, fp8=733e12, fp32=91.6e12
-    ),
-    # AMD Instinct MI300X data sheet: bf16 1,307.4, fp8 2,614.9, fp32 matrix 163.4 TFLOP/s
-    "MI300X": Machine(
-        "MI300X", 1307.4e12, 5.3e12, 2, "data sheet: OAM, dense bf16", 192e9, fp8=2614.9e12, fp32=163.4e12
-    ),
-    # AMD Ryzen 7 7840U product page: 8 Zen 4 cores at 3.3 GHz (base), 2 FMA of 8 float32 each a cycle;
-    # LPDDR5x-7500 on 128 bits; 32 GB are usual. bf16 and smaller weights are made float32 first
-    "laptop": Machine("laptop", 8 * 3.3e9 * 32, 7500e6 * 16, 4, "data sheet: Ryzen 7 7840U, float32", 32e9),
-    # What a bf16 matrix product and a copy reached on one
-    "H200 measured": Machine(
-        "H200, measured", 798e12, 4.3e12, 2, "measured: bf16 matrix product, copy", 141e9
-    ),
+    key: Machine(**{"name": key, **entry})
+    for key, entry in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
 }
 OWN = "flops=990T,bandwidth=3.35TB/s,memory=80GB"
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?) *([kKMGTP]?)(i?)(B/s|B|FLOP/s|FLOPS|flops|OP/s)?", re.A)
@@ -107,11 +84,6 @@ def compared_machines() -> list[Machine]:
     ['H200', 'H100', 'A100', 'L40S', 'MI300X', 'laptop', 'H200, measured']
     """
     return list(MACHINES.values())
-
-
-def machine_names() -> list[str]:
-    """The machines that are known by name; "cpu" is the one this runs on."""
-    return [*MACHINES, CPU]
 
 
 def machine(name: str | Machine, *, again: bool = False) -> Machine:
@@ -133,7 +105,7 @@ def machine(name: str | Machine, *, again: bool = False) -> Machine:
     if wanted in (CPU, "this cpu"):
         return this_cpu(again=again)
     raise NamingError(
-        f'no machine is named "{name}"; there are {", ".join(machine_names())}, or your own as {OWN}'
+        f'no machine is named "{name}"; there are {", ".join((*MACHINES, CPU))}, or your own as {OWN}'
     )
 
 

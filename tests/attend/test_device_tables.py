@@ -261,7 +261,7 @@ def test_steps_repeat_with_other_data(
             torch.testing.assert_close(found, wanted, rtol=2e-4, atol=2e-4)
         assert len(decided) == 3, "each kernel is decided on once"
     record = next(one for one in COMPILED_CALLS.values() if one.call.kernel == "triton")
-    assert record.steps is not None and len(record.backward_steps) == 1
+    assert record.forward_pass is not None and len(record.backward_passes) == 1
 
 
 def test_the_operator_finds_the_same_record() -> None:

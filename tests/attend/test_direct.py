@@ -157,9 +157,9 @@ def test_a_repeated_call_has_a_record(rule: Any) -> None:
     with fresh():
         result(call, 0)
         (record,) = COMPILED_CALLS.values()
-        assert record.steps is not None and record.output_steps is not None
+        assert record.forward_pass is not None
         by_torch = record.differentiated_by_torch(*torch.ones(3, 2, 2, 8, 8, device=DEVICE))
-        assert len(record.backward_steps) == (not by_torch)
+        assert len(record.backward_passes) == (not by_torch)
         result(call, 1)
         assert [*COMPILED_CALLS.values()] == [record]
 

@@ -17,7 +17,7 @@ from rewritings import rewritten
 
 import lattend as lt
 from lattend.budget import Budget
-from lattend.cost.paths import path_of
+from lattend.cost.pairs import path_of
 from lattend.cost.sizes import read_size
 from lattend.errors import DeadlineError, LattendError
 from lattend.plans.canonical import canonical_form

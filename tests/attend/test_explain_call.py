@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import lattend as lt
 from lattend.attend.operators.flop_formulas import call_of
 from lattend.attend.operators.operator_arguments import OperatorCall, short
-from lattend.cost.measure.rule_pairs import pairs_of_call
+from lattend.cost.measure.pairs import pairs_of_call
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 
 RULES = ("causal", "k <= q and (k < 4 or q - k <= 9)", "(q - k) % 3 == 0", "q - k <= 5*head")

@@ -13,7 +13,7 @@ QUICK = (  # commands all of whose examples take no time
     *("rules", "draw", "count", "claim", "reach", "cache", "same", "check", "explain", "patches"),
     *("heads", "conv", "grid"),
 )
-EXAMPLES = [*app.EXAMPLES, *(line for name in QUICK for line in COMMANDS[name][1])]
+EXAMPLES = [*app.EXAMPLES, *(line for name in QUICK for line in COMMANDS[name].about()[1])]
 
 
 def test_help_and_version(lattend):
@@ -36,7 +36,7 @@ def test_help_of_each_command_shows_its_examples(lattend, monkeypatch, name):
     monkeypatch.setenv("COLUMNS", "40")
     ran = lattend(*name.split(), "--help")
     assert (ran.code, ran.err) == (0, "")
-    for line in COMMANDS[name][1]:
+    for line in COMMANDS[name].about()[1]:
         assert f"\n    {line}\n" in ran.out
 
 

@@ -5,14 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lattend.cli import app as application
-from lattend.cli import compare
-
 RNN = "rnn(steps=t,inputs=n,hidden=n)"
 FULL = "attention(full,n=t,heads=1,D_i=n,D_hid=n,projections=none)"
-
-if "compare" not in [command.name for command in application.app.registered_commands]:
-    application.app.command("compare")(compare.compare)
 
 
 def test_text(lattend):

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from lattend.study.images import handwritten
-from lattend.study.images.handwritten import Digits
+from lattend.study import image_sets
+from lattend.study.image_sets import Digits
 
 
 @pytest.fixture
 def few(monkeypatch):
     """Few digits, so that it takes no time."""
-    data = handwritten.digits()
+    data = image_sets.digits()
     small = Digits(
         data.train[:64], data.train_labels[:64], data.test[:60], data.test_labels[:60], data.levels
     )

@@ -55,9 +55,9 @@ def test_check(lattend):
 
 
 def test_check_says_no(lattend, monkeypatch):
-    from lattend.cost.reference import tokenwise
+    from lattend.cost.reference import nets
 
-    monkeypatch.setattr(tokenwise, "plus", lambda left, right: left)  # a linear map that forgets its bias
+    monkeypatch.setattr(nets, "plus", lambda left, right: left)  # a linear map that forgets its bias
     ran = lattend("cost", "linear", "--at", "n=2,d_in=3,d_out=4", "--check")
     assert ran.code == 1
     rows = [line.split() for line in ran.out.splitlines()]

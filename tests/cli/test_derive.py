@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lattend.cli.main import main
-from lattend.study.derivations.catalogue import HOMES
+from lattend.study.derivations.draft import HOMES
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

@@ -154,7 +154,7 @@ def test_ring(lattend, tmp_path):
 
 def test_ring_without_torch(lattend, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "lattend.study.games.gan", raising=False)
+    monkeypatch.delitem(sys.modules, "lattend.study.games.tensors", raising=False)
     said = "lattend: this runs on torch, an extra that is not installed: pip install 'lattend[torch]'\n"
     assert lattend("game", "ring") == (3, "", said)
 

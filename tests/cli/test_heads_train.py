@@ -61,9 +61,9 @@ def test_training_without_a_control_as_json(capsys: pytest.CaptureFixture[str], 
 def test_ctrl_c_says_how_to_go_on(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lattend.study.heads.training import _Training
+    from lattend.study.heads import training
 
-    step, steps = _Training._step, []
+    step, steps = training.take_step, []
 
     def stopping(self: Any, *given: Any) -> Any:
         steps.append(1)
@@ -71,7 +71,7 @@ def test_ctrl_c_says_how_to_go_on(
             raise KeyboardInterrupt
         return step(self, *given)
 
-    monkeypatch.setattr(_Training, "_step", stopping)
+    monkeypatch.setattr(training, "take_step", stopping)
     words = ("heads", "train", "--epochs", 2, *SMALL, "--out", tmp_path)
     code, out, err = run(capsys, *words)
     assert (code, out) == (INTERRUPTED, "")

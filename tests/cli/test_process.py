@@ -78,8 +78,8 @@ def test_completion() -> None:
     assert done.stdout.split() == [
         b"count",
         b"claim",
-        b"cache",
         b"check",
+        b"cache",
         b"cost",
         b"compare",
         b"conv",

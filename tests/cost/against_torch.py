@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from lattend.cost.reference.gradients import backward
-from lattend.cost.reference.numbers import CountingTape, counting, floats
+from lattend.cost.reference.numbers import CountingTape, backward, counting, floats
 from lattend.cost.reference.shapes import Shapes, filled
 
 CLOSE = 1e-9

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.cost import reference as plain
-from lattend.cost.reference import CountingTape, backward, counting, shapes, vectors
+from lattend.cost.reference import CountingTape, backward, counting, numbers, shapes
 from lattend.cost.reference import attention as attended
 
 SMALL = st.integers(1, 4)
@@ -166,11 +166,11 @@ def test_conv(
     check_dense(run(one(padded), weights, (c_in, rows, cols)), cost)
 
 
-def framed(plane: vectors.Matrix, padding: tuple[int, int]) -> vectors.Matrix:
+def framed(plane: numbers.Matrix, padding: tuple[int, int]) -> numbers.Matrix:
     tall, wide = padding
 
-    def zeros(size: int) -> vectors.Vector:
-        return vectors.zeros(plane[0][0], size)
+    def zeros(size: int) -> numbers.Vector:
+        return numbers.zeros(plane[0][0], size)
 
     whole = 2 * wide + len(plane[0])
     above, below = ([zeros(whole) for _ in range(tall)] for _ in range(2))

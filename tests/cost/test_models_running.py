@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
+from lattend.cost.reference import nets as whole
 from lattend.cost.reference import shapes
-from lattend.cost.reference import transformer as whole
 
 SMALL = st.integers(1, 3)
 FEW = settings(max_examples=15)

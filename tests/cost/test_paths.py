@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.cost.paths import conv_path, longest_path
+from lattend.cost.pairs import conv_path, longest_path
 from lattend.cost.sizes import read_size
 
 

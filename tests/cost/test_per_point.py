@@ -14,8 +14,7 @@ from lattend.cost.reader import from_text
 from lattend.cost.reference import attention as plain
 from lattend.cost.reference import shapes
 from lattend.cost.reference.layers import plain_layer
-from lattend.cost.reference.numbers import CountingTape, counting
-from lattend.cost.reference.vectors import plus, times
+from lattend.cost.reference.numbers import CountingTape, counting, plus, times
 from lattend.errors import NamingError, NoClosedForm
 
 SMALL = st.integers(1, 4)

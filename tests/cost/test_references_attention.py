@@ -12,8 +12,8 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from lattend.cost.reference import attention as attended
-from lattend.cost.reference import shapes, vectors
-from lattend.cost.reference import transformer as whole
+from lattend.cost.reference import nets as whole
+from lattend.cost.reference import numbers, shapes
 
 N, D = 5, 4
 CAUSAL = [[k <= q for k in range(N)] for q in range(N)]
@@ -195,7 +195,7 @@ def test_vit() -> None:
     def wanted(x: Tensor, w: Tensors) -> Tensor:
         patches = functional.conv2d(x, w["patches.weight"], w["patches.bias"], stride=3)
         seen = torch.cat([w["class"][None], patches.flatten(1).T]) + w["positions"]
-        block = vectors.part(w, "blocks.0")
+        block = numbers.part(w, "blocks.0")
         seen = functional_call(made, others(block) | in_torch_names(block, "attention", "self_attn"), (seen,))
         seen = functional.layer_norm(seen, (D,), w["norm.weight"], w["norm.bias"])
         return functional.linear(seen[:1], w["head.weight"], w["head.bias"])
@@ -214,7 +214,7 @@ def test_language_model() -> None:
     hidden = ~torch.tensor(CAUSAL)
 
     def wanted(x: Tensor, w: Tensors) -> Tensor:
-        block = vectors.part(w, "blocks.0")
+        block = numbers.part(w, "blocks.0")
         theirs = others(block) | in_torch_names(block, "attention", "self_attn")
         seen = functional_call(made, theirs, (x[words],), {"src_mask": hidden})
         return functional.layer_norm(seen, (D,), w["norm.weight"], w["norm.bias"]) @ x.T

@@ -14,9 +14,8 @@ from random_rules import affine, split
 
 import lattend as lt
 from lattend.counts import Count
-from lattend.counts.formula import BigO
+from lattend.counts.formula import BigO, value_at
 from lattend.counts.formula_parser import parse_formula
-from lattend.counts.formula_value import value_at
 from lattend.errors import DomainError, NoClosedForm
 from lattend.rules import CATALOGUE, Rule
 from lattend.rules.language.evaluation import evaluate

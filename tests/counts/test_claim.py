@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lattend as lt
+from lattend.counts.formula_scan import meant
 from lattend.counts.progression import power_sum
-from lattend.counts.synonyms import meant
 
 STRIDED = lt.rules.strided().count()
 WINDOWED = lt.rules.windowed().count()

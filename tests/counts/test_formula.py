@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.counts.formula import Apply, BigO, Formula, Number, OrderSign, Sum
+from lattend.counts.formula import BigO, Formula, OrderSign, Sum
 from lattend.counts.formula_parser import parse_formula
 from lattend.errors import TextError
-from lattend.rules.language.expr import Name
+from lattend.rules.language.expr import Arith, Name, Num
 
 KNOWN = {"n", "t", "w", "r", "rows", "cols"}
 n, t, w = Name("n"), Name("t"), Name("w")
-one, two = Number(Fraction(1)), Number(Fraction(2))
+one, two = Num(1), Num(2)
 
 
 def value(node: Formula | BigO, at: dict[str, int]) -> Fraction:
     """The formula's value, from the definitions."""
     match node:
-        case Number():
-            return node.value
+        case Num():
+            return Fraction(node.value)
         case Name():
             return Fraction(at[node.name])
         case Sum():
@@ -33,7 +33,7 @@ def value(node: Formula | BigO, at: dict[str, int]) -> Fraction:
             return sum(
                 (value(node.body, {**at, node.variable: i}) for i in range(low, high + 1)), Fraction(0)
             )
-        case Apply():
+        case Arith():
             return Fraction(OPERATIONS[node.op](*(value(arg, at) for arg in node.args)))
         case _:
             raise AssertionError(f"no value is needed of {node}")
@@ -109,14 +109,14 @@ def test_meaning(text: str, meaning: Callable[..., Any]) -> None:
 
 def test_names() -> None:
     assert parse_formula("nt") == Name("nt")
-    assert parse_formula("nt", {"n", "t"}) == Apply("*", (n, t))
+    assert parse_formula("nt", {"n", "t"}) == Arith("*", (n, t))
     assert parse_formula("nt", {"n", "t", "nt"}) == Name("nt")
     assert parse_formula("nx", {"n", "t"}) == Name("nx")
-    assert parse_formula("rowscols", KNOWN) == Apply("*", (Name("rows"), Name("cols")))
-    assert parse_formula("D_{hid} + n_1") == Apply("+", (Name("D_hid"), Name("n_1")))
-    assert parse_formula(r"\ell + \text{rows}") == Apply("+", (Name("l"), Name("rows")))
+    assert parse_formula("rowscols", KNOWN) == Arith("*", (Name("rows"), Name("cols")))
+    assert parse_formula("D_{hid} + n_1") == Arith("+", (Name("D_hid"), Name("n_1")))
+    assert parse_formula(r"\ell + \text{rows}") == Arith("+", (Name("l"), Name("rows")))
     # a cut that takes the longest name first would leave "s" behind
-    assert parse_formula("rowss", {"row", "ss", "rows"}) == Apply("*", (Name("row"), Name("ss")))
+    assert parse_formula("rowss", {"row", "ss", "rows"}) == Arith("*", (Name("row"), Name("ss")))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_names_as_papers_write_them(text: str, name: str) -> None:
 
 
 def test_names_of_the_same_meaning_are_cut_apart() -> None:
-    assert parse_formula("N_hD_i", {"heads", "D_i"}) == Apply("*", (Name("N_h"), Name("D_i")))
+    assert parse_formula("N_hD_i", {"heads", "D_i"}) == Arith("*", (Name("N_h"), Name("D_i")))
 
 
 @pytest.mark.parametrize(
@@ -158,14 +158,14 @@ def test_names_of_the_same_meaning_are_cut_apart() -> None:
     ],
 )
 def test_other_orders(text: str, sign: OrderSign) -> None:
-    assert parse_formula(text, KNOWN) == BigO(Apply("*", (n, t)), sign)
+    assert parse_formula(text, KNOWN) == BigO(Arith("*", (n, t)), sign)
 
 
 @pytest.mark.parametrize(
     "text", ["O(n*t)", r"\mathcal{O}(nt)", r"$\mathcal O (n t)$", "O( nt )", r"O\left(nt\right)"]
 )
 def test_big_o(text: str) -> None:
-    assert parse_formula(text, KNOWN) == BigO(Apply("*", (n, t)))
+    assert parse_formula(text, KNOWN) == BigO(Arith("*", (n, t)))
 
 
 # text, the characters in question (❬❭ around them), the message after `formula "…": `
@@ -259,7 +259,7 @@ def test_too_much_is_refused_at_once(text: str, message: str) -> None:
 def test_every_node_knows_its_characters() -> None:
     text = r"n(n + 1)/2 + \sum_{i=1}^{n} i"
     found = parse_formula(text)
-    assert isinstance(found, Apply)
+    assert isinstance(found, Arith)
     assert [text[slice(*(arg.span or ()))] for arg in found.args] == ["n(n + 1)/2", r"\sum_{i=1}^{n} i"]
     assert found.span == (0, len(text))
 
@@ -267,31 +267,31 @@ def test_every_node_knows_its_characters() -> None:
 def _compound(formulas: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
     pairs = st.tuples(formulas, formulas)
     return st.one_of(
-        st.builds(Apply, st.sampled_from(["+", "-", "*"]), pairs),
-        st.builds(Apply, st.sampled_from(["/", "//", "%"]), st.tuples(formulas, st.just(w))),
-        st.builds(Apply, st.sampled_from(["min", "max"]), pairs),
-        st.builds(lambda a, op: Apply(op, (a,)), formulas, st.sampled_from(["neg", "floor", "ceil", "abs"])),
-        st.builds(lambda a, e: Apply("^", (a, Number(Fraction(e)))), formulas, st.integers(0, 2)),
+        st.builds(Arith, st.sampled_from(["+", "-", "*"]), pairs),
+        st.builds(Arith, st.sampled_from(["/", "//", "%"]), st.tuples(formulas, st.just(w))),
+        st.builds(Arith, st.sampled_from(["min", "max"]), pairs),
+        st.builds(lambda a, op: Arith(op, (a,)), formulas, st.sampled_from(["neg", "floor", "ceil", "abs"])),
+        st.builds(lambda a, e: Arith("^", (a, Num(e))), formulas, st.integers(0, 2)),
         st.builds(lambda a, b: Sum(a, "i", one, b), formulas, st.sampled_from([n, t, two])),
     )
 
 
-LEAVES = st.one_of(st.sampled_from([n, t, w]), st.integers(0, 9).map(lambda i: Number(Fraction(i))))
+LEAVES = st.one_of(st.sampled_from([n, t, w]), st.integers(0, 9).map(Num))
 FORMULAS: st.SearchStrategy[Formula] = st.recursive(LEAVES, _compound, max_leaves=6)
 
 
 def plain(node: Any) -> str:
     """The formula as fully bracketed plain text."""
     match node:
-        case Number() | Name():
-            return str(node.value if isinstance(node, Number) else node.name)
+        case Num() | Name():
+            return str(node.value if isinstance(node, Num) else node.name)
         case Sum():
             return f"sum({plain(node.body)}, {node.variable}, {plain(node.low)}, {plain(node.high)})"
-        case Apply(op="neg", args=(a,)):
+        case Arith(op="neg", args=(a,)):
             return f"(-({plain(a)}))"
-        case Apply(op="floor" | "ceil" | "abs" | "min" | "max"):
+        case Arith(op="floor" | "ceil" | "abs" | "min" | "max"):
             return f"{node.op}({', '.join(map(plain, node.args))})"
-        case Apply(op=op, args=(a, b)):
+        case Arith(op=op, args=(a, b)):
             return f"(({plain(a)}) {op} ({plain(b)}))"
     raise AssertionError(node)
 
@@ -299,22 +299,22 @@ def plain(node: Any) -> str:
 def latex(node: Any) -> str:
     """The formula as LaTeX."""
     match node:
-        case Number() | Name():
+        case Num() | Name():
             return plain(node)
         case Sum():
             limits = rf"_{{{node.variable}={latex(node.low)}}}^{{{latex(node.high)}}}"
             return rf"{{\sum{limits} {{{latex(node.body)}}}}}"
-        case Apply(op="/", args=(a, b)):
+        case Arith(op="/", args=(a, b)):
             return rf"\frac{{{latex(a)}}}{{{latex(b)}}}"
-        case Apply(op="floor" | "ceil", args=(a,)):
+        case Arith(op="floor" | "ceil", args=(a,)):
             return rf"\left\l{node.op} {latex(a)} \right\r{node.op}"
-        case Apply(op="min" | "max", args=(a, b)):
+        case Arith(op="min" | "max", args=(a, b)):
             return rf"\{node.op}\left\{{{latex(a)}, {latex(b)}\right\}}"
-        case Apply(op="abs", args=(a,)):
+        case Arith(op="abs", args=(a,)):
             return rf"abs({latex(a)})"
-        case Apply(op="neg", args=(a,)):
+        case Arith(op="neg", args=(a,)):
             return rf"\left(-{{{latex(a)}}}\right)"
-        case Apply(op=op, args=(a, b)):
+        case Arith(op=op, args=(a, b)):
             sign = {"*": r"\cdot", "%": r"\bmod"}.get(op, op)
             return rf"\left({{{latex(a)}}} {sign} {{{latex(b)}}}\right)"
     raise AssertionError(node)

@@ -12,9 +12,8 @@ import pytest
 
 import lattend as lt
 from lattend.counts import Count
-from lattend.counts.formula import BigO
+from lattend.counts.formula import BigO, value_at
 from lattend.counts.formula_parser import parse_claim, parse_formula
-from lattend.counts.formula_value import value_at
 from lattend.counts.latex import formula_latex
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.parser import parse_assumption

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.counts import Count
+from lattend.counts.formula import value_at
 from lattend.counts.formula_parser import parse_claim
-from lattend.counts.formula_value import value_at
 
 ALWAYS, NEVER = 1, 0
 Numbers = dict[str, int]

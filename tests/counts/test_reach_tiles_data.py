@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.counts import tile_counts
-from lattend.counts.data import counted_from_data
-from lattend.counts.enumeration import enumerated
 from lattend.counts.reach import reach as find_reach
+from lattend.counts.tiles import counted_from_data, enumerated
 from lattend.errors import DeadlineError
 
 LINES = ["full", "causal", "strided", "windowed", "band", "dilated", "sparse_strided", "sparse_fixed",

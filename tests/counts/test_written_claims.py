@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.counts.formula import BigO
+from lattend.counts.formula import BigO, value_at
 from lattend.counts.formula_parser import parse_claim
-from lattend.counts.formula_value import value_at
 from lattend.errors import TextError
 
 CAUSAL = lt.rules.causal().count()

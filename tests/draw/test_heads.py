@@ -147,7 +147,7 @@ def test_flat_heads_are_named():
         (
             ([isotropic((0, 0), 1)], (257, 4)),
             DomainError,
-            "an image has 1 to 256 rows and columns, got 257 × 4",
+            "an image has 1 to 256 rows and columns here, got 257 × 4",
         ),
         (([isotropic((0, 0), 1)], (0, 4)), DomainError, "size is a whole number from 1 up"),
         (([Head((math.nan, 0), (1, 0, 1))],), DomainError, "head 0 is not finite"),

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from lattend.draw.formats.palette import AMOUNTS, SIGNED
 from lattend.errors import DomainError, NamingError
-from lattend.nn.attention.score_terms import (
+from lattend.nn.pictures.scores import (
     ENCODINGS,
     _Example,
+    draw_scores,
     quadratic_vector,
     shift_vector,
     terms,
     waves,
 )
-from lattend.nn.pictures.scores import draw_scores
 
 
 def total(result):

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from lattend import rules
 from lattend.draw.grid.marks import Label
-from lattend.nn.pictures.kernel_picture import BEYOND, TAKEN, ZERO, PaddedAxis, legend, taps
-from lattend.nn.pictures.wavefront_picture import (
+from lattend.nn.pictures.conv import BEYOND, LOOKS, TAKEN, ZERO, PaddedAxis, taps
+from lattend.nn.pictures.grid import (
     DONE,
     NOW,
     SOME,
@@ -20,6 +20,7 @@ from lattend.nn.pictures.wavefront_picture import (
     step_panel,
     step_scale,
 )
+from lattend.nn.pictures.panels import legend
 
 grids = st.tuples(st.integers(1, 7), st.integers(1, 7)).flatmap(
     lambda shape: st.tuples(
@@ -91,7 +92,7 @@ def test_taps_beyond_the_edge():
         assert look_at(panel, dy, dx, (-1, -1)) == (TAKEN if real else ZERO)
     assert look_at(panel, 4, 5, (-1, -1)) == BEYOND
     assert panel.labels()[0, 0] == "0" and panel.labels()[2, 2] == "8"
-    assert [look.label for look in legend([panel])] == [TAKEN.label, BEYOND.label, ZERO.label]
+    assert [look.label for look in legend([panel], LOOKS[1:])] == [TAKEN.label, BEYOND.label, ZERO.label]
 
 
 def test_heads_at_one_pixel_and_queries_without_a_head():

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import lattend as lt
-from lattend.study.images.handwritten import Digits
+from lattend.study.image_sets import Digits
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits_vae.py"
 

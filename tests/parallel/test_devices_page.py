@@ -11,7 +11,7 @@ import pytest
 
 import lattend as lt
 from lattend.budget import Budget
-from lattend.parallel.crossing import crossing
+from lattend.parallel.reached import crossing
 from lattend.parallel.shard_plan import ShardPlan, plan
 from lattend.report.numbers import seconds, short_bytes
 

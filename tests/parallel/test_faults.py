@@ -12,7 +12,7 @@ from gloo_ranks import Crew
 from parallel_faults import begun_again, destroyed, dies, different, filled, is_slow
 
 import lattend as lt
-from lattend.parallel.cut import of_lengths
+from lattend.parallel.layout import of_lengths
 
 DISAGREE = "RankError: the 3 ranks do not make the same call: "
 DIFFERENT: dict[str, tuple[dict[str, Any], str]] = {

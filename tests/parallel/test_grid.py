@@ -24,8 +24,7 @@ from parallel_grids import (
 )
 
 import lattend as lt
-from lattend.nn.grid.over_ranks import grid_rnn
-from lattend.nn.grid.pipeline import border_bytes, pipeline, pipeline_steps
+from lattend.nn.grid.over_ranks import border_bytes, grid_rnn, pipeline, pipeline_steps
 
 TOLERANCE = 1e-10  # of float64
 

@@ -17,8 +17,8 @@ import lattend as lt
 from lattend.budget import Budget
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
 from lattend.parallel.cluster import Cluster, cluster_of
-from lattend.parallel.crossing import crossing
-from lattend.parallel.cut import Cut, contiguous, of_lengths
+from lattend.parallel.layout import Cut, contiguous, of_lengths
+from lattend.parallel.reached import crossing
 from lattend.parallel.shard_plan import ShardPlan, joined, plan
 from lattend.parallel.strategies import Strategy
 

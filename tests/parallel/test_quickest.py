@@ -9,10 +9,8 @@ import pytest
 import lattend as lt
 from lattend.machines import Machine
 from lattend.parallel.cluster import Cluster
-from lattend.parallel.cut import contiguous, zigzag
-from lattend.parallel.layout import Layout
-from lattend.parallel.quickest import quickest_strategy
-from lattend.parallel.strategies import Strategy, Tensors, quickest_of
+from lattend.parallel.layout import Layout, contiguous, zigzag
+from lattend.parallel.strategies import Strategy, Tensors, choose_strategy, quickest_of
 
 SLOW = Cluster(Machine("slow", 1e9, 1e12, 8), 8, 1e8, 1e8, latency=0.0)  # it computes, and messages are quick
 WAITS = replace(SLOW, inside=1e6, between=1e6)  # it waits for messages
@@ -44,13 +42,13 @@ def test_quickest(rule: str, layout: Layout, cluster: Cluster, wanted: str | Non
     sizes = {"heads": 12} if read.has_heads else {}
     at = read.at(**sizes, **(IMAGE if len(read.axes) > 1 else LINE))
     by_heads = len(layout.cuts) == 1
-    assert quickest_strategy(at, layout, TENSORS, cluster, trains=True, by_heads=by_heads) == wanted
+    assert choose_strategy(at, layout, TENSORS, cluster, trains=True, by_heads=by_heads) == wanted
 
 
 def test_one_rank_has_nothing_to_choose() -> None:
     whole = Layout.on_line(contiguous(64, 1))
     at = lt.rule("k <= q").at(n=64)
-    found = quickest_strategy(at, whole, TENSORS, SLOW, trains=False, by_heads=False)
+    found = choose_strategy(at, whole, TENSORS, SLOW, trains=False, by_heads=False)
     assert found in ("halo", "ring")
 
 

@@ -13,15 +13,12 @@ from random_rules import affine, split
 
 import lattend as lt
 from lattend.errors import DeadlineError
-from lattend.parallel.cut import Cut, balanced, contiguous, of_lengths, zigzag
-from lattend.parallel.data_tally import DataTally
-from lattend.parallel.key_clause import KeyClause
-from lattend.parallel.layout import Layout
-from lattend.parallel.progressions import Progressions
-from lattend.parallel.tally import PairTally, tally_of
+from lattend.parallel.intervals import IntervalTable, interval_table
+from lattend.parallel.layout import Cut, Layout, balanced, contiguous, of_lengths, zigzag
+from lattend.parallel.tally import DataTally, PairTally, tally_of
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.rule import Rule
-from lattend.sets.region import Bound
+from lattend.sets.bound import Bound
 
 SOME = settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 IMAGES = [
@@ -82,8 +79,11 @@ def check(rule: Rule, tally: PairTally | DataTally, layout: Layout) -> None:
         inside = [keys[rank, node == node[rank]].sum() for rank in range(layout.ranks)]
         assert reached.inside(2).tolist() == inside
     for rank in range(layout.ranks):
-        assert reached.from_each(rank).tolist() == keys[rank].tolist()
+        assert reached.table([rank]).tolist() == [keys[rank].tolist()]
         assert reached.to_each(rank).tolist() == keys[:, rank].tolist()
+        for source in range(layout.ranks):
+            listed = [p for box in reached.boxes(rank, source) for p in box.flat(layout.sizes).tolist()]
+            assert sorted(listed) == np.flatnonzero(seen[rank] & (owner == source)).tolist()
 
 
 @SOME
@@ -156,24 +156,21 @@ def test_pieces_in_any_order_and_number() -> None:
     pieces = (((12, 15), (0, 2)), ((2, 4), (15, 18), (7, 8)), (), ((4, 7), (8, 12)))
     for text in ("k <= q and q - k <= 4", "abs(q - k) >= 3", "k % 4 >= 2 or q // 4 == k // 4"):
         rule = lt.rule(text).at(n=18)
-        mask, layout = rule.mask(), Layout((Cut("own", pieces),), (18,))
-        own = [[p for a, b in some for p in range(a, b)] for some in pieces]
-        assert tally_of(rule).pairs(layout).tolist() == [mask[some].sum() for some in own]
-        assert tally_of(rule).own_pairs(layout).tolist() == [mask[some][:, some].sum() for some in own]
+        check(rule, tally_of(rule), Layout((Cut("own", pieces),), (18,)))
 
 
 NUMBERS = st.integers(-7, 7)
 
 
 @st.composite
-def windows(draw: st.DrawFn) -> tuple[Progressions, list[set[int]]]:
+def windows(draw: st.DrawFn) -> tuple[IntervalTable, list[set[int]]]:
     """One window of remainders and limits a shard, and the keys of each shard."""
     modulus, shards = draw(st.integers(1, 6)), 3
     rows = draw(st.sampled_from([1, shards]))
     first = draw(st.lists(NUMBERS, min_size=rows, max_size=rows)) if modulus > 1 else [0] * rows
     size = draw(st.lists(st.integers(0 if modulus > 1 else 1, modulus), min_size=rows, max_size=rows))
     low, high = (draw(st.lists(st.integers(0, 30), min_size=shards, max_size=shards)) for _ in range(2))
-    found = Progressions(modulus, *(np.array(side)[:, None] for side in (first, size, low, high)))
+    found = IntervalTable(modulus, *(np.array(side)[:, None] for side in (first, size, low, high)))
     keys = [
         {k for k in range(low[i], high[i]) if (k - first[i % rows]) % modulus < size[i % rows]}
         for i in range(shards)
@@ -182,7 +179,7 @@ def windows(draw: st.DrawFn) -> tuple[Progressions, list[set[int]]]:
 
 
 @given(st.lists(windows(), min_size=1, max_size=3), st.integers(0, 30), st.integers(0, 30))
-def test_windows_of_remainders(some: list[tuple[Progressions, list[set[int]]]], a: int, b: int) -> None:
+def test_windows_of_remainders(some: list[tuple[IntervalTable, list[set[int]]]], a: int, b: int) -> None:
     found, keys = some[0]
     for more, others in some[1:]:
         found, keys = found & more, [x & y for x, y in zip(keys, others, strict=True)]
@@ -216,7 +213,7 @@ TERMS = st.lists(st.tuples(ATOMS, NUMBERS), max_size=3)
 def test_clauses_of_any_bounds(parts: list[tuple[list[tuple[str | Quotient, int]], int, bool]]) -> None:
     bounds = [Bound(Linear.of(terms, constant), equal) for terms, constant, equal in parts]
     shards = np.array([0, 3, 11])
-    found = KeyClause.of(bounds, "k").progressions(25, {"a": shards}, 3)
+    found = interval_table(bounds, "k", 25, {"a": shards}, 3)
 
     def holds(k: int, a: int) -> bool:
         numbers = [(bound.form.value({"k": k, "a": a}), bound.equal) for bound in bounds]
@@ -229,7 +226,7 @@ def test_clauses_of_any_bounds(parts: list[tuple[list[tuple[str | Quotient, int]
 
 def test_remainders_that_lie_side_by_side_are_one_window() -> None:
     form = Linear.of([(Quotient(Linear.of([("k", 1)]), 64), 1), (Quotient(Linear.of([("k", 1)]), 1024), -16)])
-    found = KeyClause.of([Bound(form, True)], "k").progressions(10**9, {}, 1000)  # k // 64 % 16 == 0
+    found = interval_table([Bound(form, True)], "k", 10**9, {}, 1000)  # k // 64 % 16 == 0
     assert found.windows == 1
     assert found.between(0, 10**6).tolist() == [1000000 // 1024 * 64 + 64] * 1000
 

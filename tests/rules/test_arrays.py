@@ -7,7 +7,7 @@ import pytest
 
 import lattend as lt
 from lattend.errors import TextError
-from lattend.rules.language.arrays import split_arrays
+from lattend.rules.language.call import split_arrays
 
 MASK = "def mask_mod(b, h, q_idx, kv_idx):\n    return ids[q_idx] == ids[kv_idx]"
 

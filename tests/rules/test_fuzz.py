@@ -21,8 +21,8 @@ from lattend.counts.formula_parser import parse_claim, parse_formula
 from lattend.errors import LattendError, TextError
 from lattend.rules import CATALOGUE
 from lattend.rules.language import expr
+from lattend.rules.language.grammar import MAX_LENGTH
 from lattend.rules.language.parser import parse, parse_assumption, parse_term
-from lattend.rules.language.tokens import MAX_LENGTH
 from lattend.rules.reader import rule
 
 CORPUS = Path(__file__).parent / "corpus"

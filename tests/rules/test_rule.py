@@ -1,5 +1,6 @@
 """Rules themselves: binding, combining, looking at pairs."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -216,3 +217,24 @@ def test_the_example_length_shows_the_rules_own_numbers(text: str, length: int) 
         mask = rule.mask(n=length)
         plain = np.array_equal(mask, np.tri(length, dtype=bool)) or mask.all()
         assert plain == (text == "k <= q")
+
+
+@pytest.mark.parametrize("text", ["strided", "windowed", "neighbourhood", "k <= q and q - k <= head + t"])
+def test_a_bound_rule_is_what_it_would_be_if_made_anew(text: str) -> None:
+    open_rule = lt.rule(text)
+    values = dict.fromkeys([*open_rule.sizes, *open_rule.parameters], 3)
+    bound, anew = open_rule.at(**values), replace(lt.rule(text), values=values)
+    derived = (
+        "key",
+        "sizes",
+        "parameters",
+        "positions",
+        "limits",
+        "moduli",
+        "domain",
+        "formula_domain",
+        "free",
+    )
+    assert [getattr(bound, name) for name in derived] == [getattr(anew, name) for name in derived]
+    assert bound == anew
+    assert open_rule.values == {}

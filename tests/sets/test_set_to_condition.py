@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.linear import Linear, Quotient
-from lattend.sets.region import Bound, any_clause_holds
+from lattend.sets.bound import Bound, any_clause_holds
 from lattend.sets.set_to_condition import remainder_conditions
 
 

@@ -89,7 +89,7 @@ def test_prices_are_the_commands_and_proved_the_same():
     ("question", "message", "field"),
     [
         ({"kernel": "abc"}, "the kernel is a whole number, or rows by columns as in 8x12", "kernel"),
-        ({"size": "(" * 24}, "the size of the image is a whole number, or rows", "size"),
+        ({"size": "(" * 24}, "the size is a whole number, or rows", "size"),
         ({"kernel": "99"}, "9,801 heads are more than the page draws: at most 64", ""),
         ({"size": "999999999"}, "and the page draws 32 at most", ""),
         ({"kernel": "5", "padding": "0", "size": "3"}, "is less than the 5 the kernel spans", ""),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lattend.study.derivations.catalogue import derive
+from lattend.study.derivations.draft import derive
 from lattend.web.worker import reply
 
 

@@ -58,7 +58,7 @@ def test_a_rule_that_speaks_of_heads_is_planned_with_its_own_number() -> None:
 
 def test_the_lines_to_copy_say_the_same() -> None:
     _, found = ask("explain", rule="strided", numbers={"n": 1000, "t": 7}, device="cuda", heads=4)
-    assert found["copies"]["command"] == "lattend explain strided --at n=1000,t=7 --device cuda --heads 4"
+    assert found["copies"]["command"] == "lattend explain strided --at n=1000,t=7 --heads 4 --device cuda"
     assert "lt.explain('strided', n=1000, t=7, device='cuda', heads=4)" in found["copies"]["python"]
 
 

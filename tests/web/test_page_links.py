@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import typer
 
 from lattend.ask import questions
-from lattend.cli.app import app
 from lattend.web.page_links import PageLink, page_link, read_command
 from lattend.web.panels import PANELS
 from lattend.web.worker import reply
@@ -70,18 +68,6 @@ def test_a_claim_has_the_same_verdict_on_its_page(line: str, printed: str) -> No
     panel, question = list(asked(place))[-1]
     found = json.loads(reply(panel, "", json.dumps(question).encode())[2])["verdict"]
     assert f": {found['status']}" in " ".join(printed.split()), found["sentence"]
-
-
-def test_flags_are_those_of_the_commands() -> None:
-    commands: Any = typer.main.get_command(app)
-    for command in map(read_command, filter(page_link, LINES)):
-        known = {
-            name.removeprefix("--"): getattr(option, "is_flag", False)
-            for option in (commands.commands.get(command.name) or commands.commands["elbo"]).params
-            for name in option.opts
-        }
-        for name, text in command.options.items():
-            assert known[name] == (text == ""), (command, name)
 
 
 def test_a_claim_with_all_its_options_is_filled_in() -> None:

@@ -15,7 +15,7 @@ import lattend as lt
 from lattend.cost.comparison import compare
 from lattend.cost.comparison.defaults import read_layers
 from lattend.cost.models import config
-from lattend.cost.models.times import run_time
+from lattend.cost.models.serving_price import run_time
 from lattend.cost.reader import from_text, layer_names
 from lattend.machines import compared_machines
 from lattend.web.panels import cost as cost_panel

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.study.steering.numbers import shares
-from lattend.study.steering.steered import Steered
+from lattend.study.steering.steer import Steered
 from lattend.web.worker import reply
 
 NUMBER = st.sampled_from(["0", "1", "-1", "2", "0.5", "1/3", "-3/2", "sqrt(2)"])

@@ -64,8 +64,8 @@ def test_the_steps_are_the_librarys(
 def test_python_and_command_ask_the_same() -> None:
     _, found = asked("work", **CASE, rule="k <= q and q - k <= t", numbers={"t": 1}, scale="sqrt", places=6)
     assert found["copies"]["command"] == (
-        "lattend work --at t=1 --tokens '1,2;2,0;0,1;1,1' --wq '1,0;0,1' --wk '1,0;0,0' --wv '0,0;0,1'"
-        " --rule 'k <= q and q - k <= t' --scale sqrt --places 6"
+        "lattend work --tokens '1,2;2,0;0,1;1,1' --wq '1,0;0,1' --wk '1,0;0,0' --wv '0,0;0,1'"
+        " --rule 'k <= q and q - k <= t' --scale sqrt --at t=1 --places 6"
     )
     names: dict[str, Any] = {"print": lambda *_: None}
     exec(found["copies"]["python"], names)

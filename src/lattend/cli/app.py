@@ -4,44 +4,21 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from lattend import __version__
-from lattend.cli import (
-    ask,
-    claim,
-    compare,
-    complete,
-    conv,
-    cost,
-    count,
-    derive,
-    draw,
-    elbo,
-    explain,
-    game,
-    gradients,
-    grid,
-    heads,
-    patches,
-    reach,
-    rules,
-    same,
-    serve,
-    shard,
-    steer,
-    work,
-)
+from lattend.cli.command import Command, commands, parameter, spellings, typed_fields
 from lattend.cli.failures import WRONG_INPUT
-from lattend.cli.output import say
+from lattend.cli.output import say, show
 from lattend.errors import DeadlineError
 
 
-class Command(TyperCommand):
+class _Command(TyperCommand):
     """A command that accepts formulas with a leading minus: `claim strided "-t^2/2 + n*t"`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -127,44 +104,46 @@ app = typer.Typer(
 )
 
 
-def _help(about: object, examples: tuple[str, ...]) -> str:
-    """The help text: the docstring, then the examples."""
-    return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
+def _help(text: str, examples: Sequence[str]) -> str:
+    """The help text, then the examples as they are."""
+    return f"{text}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
 
 
-COMMANDS: dict[str, tuple[Callable[..., object], tuple[str, ...]]] = {
-    "serve": (serve.serve, serve.EXAMPLES),
-    "ask": (ask.ask, ask.EXAMPLES),
-    "rules": (rules.rules, rules.EXAMPLES),
-    "draw": (draw.draw, draw.EXAMPLES),
-    "count": (count.count, count.EXAMPLES),
-    "claim": (claim.claim, claim.EXAMPLES),
-    "reach": (reach.reach, reach.EXAMPLES),
-    "cache": (reach.cache, reach.CACHE_EXAMPLES),
-    "same": (same.same, same.EXAMPLES),
-    "check": (claim.check, claim.CHECK_EXAMPLES),
-    "explain": (explain.explain, explain.EXAMPLES),
-    "shard": (shard.shard, shard.EXAMPLES),
-    "cost": (cost.cost, cost.EXAMPLES),
-    "compare": (compare.compare, compare.EXAMPLES),
-    "patches": (patches.patches, patches.EXAMPLES),
-    "heads": (heads.heads, heads.EXAMPLES),
-    "heads train": (heads.heads_train, heads.TRAIN_EXAMPLES),
-    "heads show": (heads.heads_show, heads.SHOW_EXAMPLES),
-    "conv": (conv.conv, conv.EXAMPLES),
-    "grid": (grid.grid, grid.EXAMPLES),
-    "complete": (complete.complete, complete.EXAMPLES),
-    "work": (work.work, work.EXAMPLES),
-    "steer": (steer.steer, steer.EXAMPLES),
-    "gradients": (gradients.gradients, gradients.EXAMPLES),
-    "derive": (derive.derive, derive.EXAMPLES),
-    "elbo": (elbo.elbo, elbo.EXAMPLES),
-    "elbo gaussian": (elbo.elbo_gaussian, elbo.GAUSSIAN_EXAMPLES),
-    "elbo discrete": (elbo.elbo_discrete, elbo.DISCRETE_EXAMPLES),
-    "game": (game.game, game.EXAMPLES),
-}
-for name, (command, examples) in COMMANDS.items():
-    app.command(name, cls=Command, help=_help(command, examples))(command)
+def parser_of(command: type[Command]) -> Callable[..., int]:
+    """A function that runs the command, with the signature from which typer makes the parser."""
+
+    def run(**values: Any) -> int:
+        return show(command(**values).answer(), values.get("out"), values.get("json", False))
+
+    types = get_type_hints(command)
+    parameters: list[inspect.Parameter] = []
+    for declaration in typed_fields(command):
+        declared = parameter(declaration)
+        options: dict[str, Any] = {
+            "help": declared.help,
+            "show_default": declared.show_default,
+            "metavar": declared.metavar or None,
+            "autocompletion": declared.complete,
+        }
+        if declared.is_argument:
+            kind = typer.Argument(**options)
+        else:
+            names = spellings(declaration.name, declared)
+            kind = typer.Option(*names, min=declared.least, max=declared.most, **options)
+        default = inspect.Parameter.empty if declaration.default is MISSING else declaration.default
+        annotation = Annotated[types[declaration.name], kind]
+        parameters.append(
+            inspect.Parameter(
+                declaration.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+            )
+        )
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    return run
+
+
+COMMANDS = commands()
+for name, command in COMMANDS.items():
+    app.command(name, cls=_Command, help=_help(*command.about()))(parser_of(command))
 
 
 def _version(wanted: bool) -> None:
@@ -192,4 +171,4 @@ def lattend(
         raise typer.Exit(WRONG_INPUT)
 
 
-app.callback(invoke_without_command=True, help=_help(lattend, EXAMPLES))(lattend)
+app.callback(invoke_without_command=True, help=_help(inspect.getdoc(lattend) or "", EXAMPLES))(lattend)

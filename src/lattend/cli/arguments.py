@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-import typer
-
+from lattend.cli.command import argument, option
 from lattend.cli.failures import RULE_HELP
-from lattend.errors import LattendError, NamingError, TextError
+from lattend.errors import LattendError, TextError
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
@@ -30,39 +30,17 @@ def complete_rule(incomplete: str) -> list[tuple[str, str]]:
     return [(name, meaning) for name, meaning in names.items() if name.startswith(incomplete)]
 
 
-def option(metavar: str, about: str, *names: str, **more: Any) -> Any:
-    """An option. Its help text names the default."""
-    return typer.Option(*names, metavar=metavar, show_default=False, help=about, **more)
-
-
-def argument(metavar: str, about: str, **more: Any) -> Any:
-    """An argument of a command."""
-    return typer.Argument(metavar=metavar, show_default=False, help=about, **more)
-
-
-RuleText = Annotated[
-    str, argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
-]
-RuleTexts = Annotated[
-    list[str], argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
-]
-At = Annotated[list[str] | None, option("n=12,t=3", "Numbers for sizes and parameters.", "--at")]
-Per = Annotated[str | None, option("query|key", "Count the keys of a query, or the reverse.", "--per")]
-First = Annotated[int, option("0|1", "The first position of --per; 0.", "--from", min=0, max=1)]
-Assume = Annotated[
-    list[str] | None, option("CONDITION", 'What is known, such as "t < n" or "w | n".', "--assume")
-]
-Deadline = Annotated[float | None, option("SECONDS", "How long a closed form may take.", min=0)]
-Out = Annotated[str | None, option("FILE", "Draw: .svg, .png, .pdf, .tex or .txt.", "--out", "-o")]
-Pixel = Annotated[str | None, option("y,x", "The pixel that is asked; the middle.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-def refuse(options: Mapping[str, object], names: Iterable[str], why: str) -> None:
-    """Raise if one of these options is given that would have no effect: `--seed is for --scores`."""
-    unused = [name for name in names if options[name] is not None and options[name] is not False]
-    if unused:
-        raise NamingError(f"{unused[0]} {why}")
+# Fields that several commands have
+rule_argument = partial(
+    argument, "RULE", RULE_HELP[0].upper() + RULE_HELP[1:], complete=complete_rule
+)  # of one rule, or of several
+at_option = partial(option, "n=12,t=3", "Numbers for sizes and parameters.", "--at")
+per_option = partial(option, "query|key", "Count the keys of a query, or the reverse.", "--per")
+first_option = partial(option, "0|1", "The first position of --per; 0.", "--from", default=0, least=0, most=1)
+assume_option = partial(option, "CONDITION", 'What is known, such as "t < n" or "w | n".', "--assume")
+deadline_option = partial(option, "SECONDS", "How long a closed form may take.", least=0)
+out_option = partial(option, "FILE", "Draw: .svg, .png, .pdf, .tex or .txt.", "--out", "-o")
+pixel_option = partial(option, "y,x", "The pixel that is asked; the middle.")
 
 
 def read_rule(text: str) -> Rule:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from lattend.cli.arguments import Json, argument, option, refuse
+from lattend.cli.command import Answer, Command, argument, flag, option
 from lattend.cli.failures import NO
 from lattend.cli.output import say, say_json, width
 from lattend.errors import LattendError, NamingError
@@ -20,50 +19,50 @@ if TYPE_CHECKING:
 
     from lattend.ask import Question
 
-EXAMPLES = (
-    "lattend ask",
-    "lattend ask sliding window",
-    "lattend ask 7",
-    "lattend ask 7 --python",
-    "lattend ask --out questions.ipynb",
-)
 
-
-def ask(
-    words: Annotated[list[str] | None, argument("[WORD]...", "Words to find, or numbers.")] = None,
-    python: Annotated[bool, typer.Option("--python", help="Show the Python instead of running it.")] = False,
-    out: Annotated[str | None, option("FILE", "Write what is found: .md or .ipynb.", "--out", "-o")] = None,
-    json: Json = False,
-) -> int | None:
+@dataclass(frozen=True)
+class AskCommand(Command):
     """The questions that people ask of attention, and their answers.
 
     Alone it lists them by topic. With words it finds the questions that have them all, or else most of them;
     where one is left, or numbers are given, the commands are run.
+
+        lattend ask
+        lattend ask sliding window
+        lattend ask 7
+        lattend ask 7 --python
+        lattend ask --out questions.ipynb
     """
-    from lattend.ask import search
 
-    numbered = bool(words) and all(word.isdecimal() for word in words)
-    matches = _numbered(words) if words and numbered else search(words or [])
-    if out is not None:
-        refuse({"--json": json, "--python": python}, ("--json", "--python"), "does not go with --out")
-        from lattend.ask.pages import save
+    words: list[str] | None = argument("[WORD]...", "Words to find, or numbers.", None)
+    python: bool = flag("Show the Python instead of running it.")
+    out: str | None = option("FILE", "Write what is found: .md or .ipynb.", "--out", "-o")
 
-        say(f"{save(matches, out)}: {len(matches)} questions")
-    elif json:
-        say_json([one.json() for one in matches])
-    elif numbered or len(matches) == 1:
-        codes: list[int] = []
-        for index, one in enumerate(matches):
-            if index:
-                say("")
-            codes.append(_answer(one, python))
-        return max(codes)
-    elif not matches:
-        _list_nearest(words or [])
-        return NO
-    else:
-        _list(matches)
-    return None
+    def answer(self) -> Answer:
+        from lattend.ask import search
+
+        numbered = bool(self.words) and all(word.isdecimal() for word in self.words)
+        matches = _numbered(self.words) if self.words and numbered else search(self.words or [])
+        if self.out is not None:
+            self.refuse(("json", "python"), "does not go with --out")
+            from lattend.ask.pages import save
+
+            say(f"{save(matches, self.out)}: {len(matches)} questions")
+        elif self.json:
+            say_json([one.json() for one in matches])
+        elif numbered or len(matches) == 1:
+            codes: list[int] = []
+            for index, one in enumerate(matches):
+                if index:
+                    say("")
+                codes.append(_answer(one, self.python))
+            return max(codes)
+        elif not matches:
+            _list_nearest(self.words or [])
+            return NO
+        else:
+            _list(matches)
+        return None
 
 
 def _numbered(words: Sequence[str]) -> list[Question]:

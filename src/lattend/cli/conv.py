@@ -2,99 +2,122 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
-
-from lattend.cli.arguments import Json, Out, option
-from lattend.cli.output import show
+from lattend.cli.arguments import out_option
+from lattend.cli.command import Answer, Command, flag, option, setting
 from lattend.errors import DomainError, NamingError, TextError
-from lattend.nn.images.size_text import read_size
+from lattend.nn.images.patch_grid import read_size
 
 if TYPE_CHECKING:
     from lattend.nn.convolution.geometry import Geometry
 
 Facts = list[tuple[str, str]]
 
-EXAMPLES = (
-    "lattend conv --kernel 3 --size 8x8 --channels 16 --out-channels 32 --alpha 2",
-    "lattend conv --kernel 3 --dilation 2 --padding-mode replicate --error 1e-6",
-    "lattend conv --kernel 2x3 --stride 2 --padding 1 --size 9x12 --out conv.svg",
-    "lattend conv --kernel 3 --alpha 2 --filter edges",
-    "lattend conv --kernel 3 --channels 16 --out-channels 32 --prove",
-)
 MOST_KEYS, MOST_HEADS = 32, 64  # of an image on which heads are run: every query against every key
 
 
-def conv(
-    kernel: Annotated[str, typer.Option(metavar="K", help="Taps: 3, or rows by columns: 3x5.")] = "3",
-    stride: Annotated[str, typer.Option(metavar="N", help="From query to query.")] = "1",
-    dilation: Annotated[str, typer.Option(metavar="N", help="From tap to tap.")] = "1",
-    padding: Annotated[
-        str | None, option("N|same|valid", "Around the image; half the kernel if not given.")
-    ] = None,
-    padding_mode: Annotated[
-        str, typer.Option(metavar="zeros|replicate", help="What stands in the padding.")
-    ] = "zeros",
-    size: Annotated[str, typer.Option(metavar="ROWSxCOLS", help="The image.")] = "8x8",
-    channels: Annotated[int | None, option("C", "Channels in, for the price.")] = None,
-    out_channels: Annotated[int | None, option("C", "Channels out.")] = None,
-    alpha: Annotated[float | None, option("A", "How sharp heads are: their leak.")] = None,
-    error: Annotated[float | None, option("E", "A leak: how sharp heads must be.")] = None,
-    filter: Annotated[
-        str | None,
-        option("NAME", "Run soft heads on an image: edges, average, sharpen or random; with --alpha."),
-    ] = None,
-    prove: Annotated[
-        bool, typer.Option("--prove", help="Prove that hard heads cost the same, at all sizes.")
-    ] = False,
-    out: Out = None,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class KernelFields:
+    """A kernel and the image that it runs on, as they are typed in the terminal and on the page."""
+
+    called: ClassVar[str] = "--{}"  # what messages call a field
+
+    kernel: str = setting("K", "Taps: 3, or rows by columns: 3x5.", "3")
+    stride: str = setting("N", "From query to query.", "1")
+    dilation: str = setting("N", "From tap to tap.", "1")
+    padding: str | None = option("N|same|valid", "Around the image; half the kernel if not given.")
+    padding_mode: str = setting("zeros|replicate", "What stands in the padding.", "zeros")
+    size: str = setting("ROWSxCOLS", "The image.", "8x8")
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of lt.nn.draw_conv that differ from its defaults."""
+        options: dict[str, Any] = {"kernel": self._size("kernel")}
+        options |= {name: size for name in ("stride", "dilation") if (size := self._size(name)) != 1}
+        if self.padding in ("same", "valid"):
+            options["padding"] = self.padding
+        elif self.padding:
+            options["padding"] = self._padding(self.padding)
+        return options | ({} if self.padding_mode == "zeros" else {"padding_mode": self.padding_mode})
+
+    def geometry(self) -> Geometry:
+        """The geometry of the kernel; raises where the sizes allow none."""
+        from lattend.nn.convolution.geometry import read_geometry
+
+        return read_geometry(**self.arguments())
+
+    def image(self) -> tuple[int, int]:
+        """Rows and columns."""
+        from lattend.nn.images.patch_grid import pair
+
+        return pair("size", self._size("size"))
+
+    def _size(self, name: str) -> int | tuple[int, int]:
+        return read_size(self.called.format(name), getattr(self, name))
+
+    def _padding(self, text: str) -> int | tuple[int, int]:
+        try:
+            return read_size("", text)
+        except TextError:
+            message = "is same, valid, a whole number, or rows by columns as in 1x2"
+            raise TextError(f"{self.called.format('padding')} {message}", text, 0, len(text)) from None
+
+
+@dataclass(frozen=True)
+class ConvCommand(KernelFields, Command):
     """A convolution as attention heads, one for each tap of its kernel.
 
     The pixels they take for a query in the middle and at the corner, the weight that soft heads leak against
     their sharpness α, and the price: hard heads cost what the convolution needs. With --filter, how far soft
     heads are from the convolution on a small image; with --prove, the price for images of every size.
-    """
-    from lattend.nn.convolution.geometry import read_geometry
-    from lattend.nn.images.patch_grid import pair
-    from lattend.nn.pictures.conv import draw_conv
 
-    for name, number in (("--channels", channels), ("--out-channels", out_channels)):
-        if number is not None and number < 1:
-            raise DomainError(f"{name} must be at least 1, got {number}")
-    shape: dict[str, Any] = {
-        "kernel": read_size("--kernel", kernel),
-        "stride": read_size("--stride", stride),
-        "dilation": read_size("--dilation", dilation),
-        "padding": _padding(padding),
-        "padding_mode": padding_mode,
-    }
-    image = pair("size", read_size("--size", size))
-    figure = draw_conv(
-        **shape,
-        size=image,
-        c_in="c_in" if channels is None else channels,
-        c_out="c_out" if out_channels is None else out_channels,
-        alpha=alpha,
-        error=error,
+        lattend conv --kernel 3 --size 8x8 --channels 16 --out-channels 32 --alpha 2
+        lattend conv --kernel 3 --dilation 2 --padding-mode replicate --error 1e-6
+        lattend conv --kernel 2x3 --stride 2 --padding 1 --size 9x12 --out conv.svg
+        lattend conv --kernel 3 --alpha 2 --filter edges
+        lattend conv --kernel 3 --channels 16 --out-channels 32 --prove
+    """
+
+    channels: int | None = option("C", "Channels in, for the price.")
+    out_channels: int | None = option("C", "Channels out.")
+    alpha: float | None = option("A", "How sharp heads are: their leak.")
+    error: float | None = option("E", "A leak: how sharp heads must be.")
+    filter: str | None = option(
+        "NAME", "Run soft heads on an image: edges, average, sharpen or random; with --alpha."
     )
-    more: Facts = []
-    data: dict[str, Any] = {}
-    if filter is not None:
-        if alpha is None:
-            raise NamingError("--filter runs soft heads: say how sharp they are, as in --alpha 2")
-        facts, data["filter"] = _trial(read_geometry(**shape), image, alpha, filter)
-        more += facts
-    if prove:
-        if channels is None or out_channels is None:
-            raise NamingError("--prove needs numbers of channels: give --channels and --out-channels")
-        facts, data["same_price"] = _proof(read_geometry(**shape), image, channels, out_channels)
-        more += facts
-    figure = replace(figure, facts=(*figure.facts, *more), data={**figure.data, **data})
-    show(figure, out, json)
+    prove: bool = flag("Prove that hard heads cost the same, at all sizes.")
+    out: str | None = out_option()
+
+    def answer(self) -> Answer:
+        from lattend.nn.pictures.conv import draw_conv
+
+        for name, number in (("--channels", self.channels), ("--out-channels", self.out_channels)):
+            if number is not None and number < 1:
+                raise DomainError(f"{name} must be at least 1, got {number}")
+        image = self.image()
+        figure = draw_conv(
+            **self.arguments(),
+            size=image,
+            c_in="c_in" if self.channels is None else self.channels,
+            c_out="c_out" if self.out_channels is None else self.out_channels,
+            alpha=self.alpha,
+            error=self.error,
+        )
+        more: Facts = []
+        data: dict[str, Any] = {}
+        if self.filter is not None:
+            if self.alpha is None:
+                raise NamingError("--filter runs soft heads: say how sharp they are, as in --alpha 2")
+            facts, data["filter"] = _trial(self.geometry(), image, self.alpha, self.filter)
+            more += facts
+        if self.prove:
+            if self.channels is None or self.out_channels is None:
+                raise NamingError("--prove needs numbers of channels: give --channels and --out-channels")
+            facts, data["same_price"] = _proof(self.geometry(), image, self.channels, self.out_channels)
+            more += facts
+        figure = replace(figure, facts=(*figure.facts, *more), data={**figure.data, **data})
+        return figure
 
 
 def _trial(
@@ -133,13 +156,3 @@ def _proof(
         for quantity, verdict in verdicts.items()
     ]
     return facts, {quantity: verdict.holds for quantity, verdict in verdicts.items()}
-
-
-def _padding(text: str | None) -> int | tuple[int, int] | str | None:
-    if text in (None, "same", "valid"):
-        return text
-    try:
-        return read_size("--padding", text)
-    except TextError:
-        message = "--padding is same, valid, a whole number, or rows by columns as in 1x2"
-        raise TextError(message, text, 0, len(text)) from None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from lattend.cli.arguments import Json, Out, argument, option, read_names
+from lattend.cli.arguments import out_option, read_names
+from lattend.cli.command import Answer, Command, argument, flag, option
 from lattend.cli.failures import in_options
-from lattend.cli.output import say, say_json, show, tell, width
+from lattend.cli.output import say, say_json, tell, width
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.report.numbers import seconds
 
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from lattend.study.games.modes import RingRun
     from lattend.study.games.orbit import Orbit
 
-EXAMPLES = (
-    'lattend game "p*q" --step 1 --method alternating --start 1,1 --steps 6',
-    'lattend game "p*q" --table',
-    'lattend game "p*q - p^2/4" --method simultaneous,optimistic --step 0.3 --out portrait.svg',
-    "lattend game dirac --loss linear --method gradient_penalty --step 1/2 --portrait",
-    'lattend game "p*q - p^2/4" --field',
-    "lattend game ring --runs 1 --seed 7 --out ring.svg",
-)
 DIRAC, RING = "dirac", "ring"
 # What each answer has no use for
 UNUSED = {
@@ -45,90 +36,86 @@ UNUSED = {
 }
 
 
-def game(
-    context: typer.Context,
-    game: Annotated[str, argument("GAME", 'A formula such as "p*q", or dirac, or ring.')],
-    method: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "simultaneous, alternating, optimistic, extragradient, momentum, consensus or "
-            "gradient_penalty; several with commas. alternating unless said.",
-        ),
-    ] = None,
-    step: Annotated[
-        str | None, option("H", "A number, or one for each player: H,H. 1. With --table, its columns.")
-    ] = None,
-    start: Annotated[str | None, option("P,Q", "Where both begin. 1 each unless said.")] = None,
-    steps: Annotated[int | None, option("N", "How many. 12.")] = None,
-    first: Annotated[
-        str | None,
-        option(
-            "q|p", "Who moves first, if not at once: the maximiser or the minimiser, or a name of theirs."
-        ),
-    ] = None,
-    weight: Annotated[str | None, option("W", "Of consensus and gradient_penalty. 1.")] = None,
-    mass: Annotated[str | None, option("M", "Of momentum. -1/2.")] = None,
-    at: Annotated[str | None, option("P,Q", "The equilibrium that is analysed.")] = None,
-    minimise: Annotated[str | None, option("NAMES", "Who makes f small, as in x,y.")] = None,
-    maximise: Annotated[str | None, option("NAMES", "Who makes f large.")] = None,
-    loss: Annotated[str | None, option("logistic|linear", "Of dirac. logistic.")] = None,
-    seed: Annotated[int | None, option("S", "Of the first run, for ring. 0.")] = None,
-    runs: Annotated[int | None, option("N", "Of each method, each with the next seed, for ring. 3.")] = None,
-    table: Annotated[bool, typer.Option("--table", help="Methods against steps, all unless said.")] = False,
-    field: Annotated[
-        bool, typer.Option("--field", help="Where the gradients pull, and the equilibria; no orbit.")
-    ] = False,
-    floats: Annotated[bool, typer.Option("--floats", help="Floats, where exact numbers get long.")] = False,
-    portrait: Annotated[bool, typer.Option("--portrait", help="Draw in the terminal as well.")] = False,
-    out: Out = None,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class GameCommand(Command):
     """A minimax game: one player makes f small, the other large.
 
     The orbit step by step, exact where it can be; its period, proved; for which steps the method converges,
     cycles or diverges; the equilibria. dirac is the smallest GAN, ring a GAN on a ring of Gaussians.
+
+        lattend game "p*q" --step 1 --method alternating --start 1,1 --steps 6
+        lattend game "p*q" --table
+        lattend game "p*q - p^2/4" --method simultaneous,optimistic --step 0.3 --out portrait.svg
+        lattend game dirac --loss linear --method gradient_penalty --step 1/2 --portrait
+        lattend game "p*q - p^2/4" --field
+        lattend game ring --runs 1 --seed 7 --out ring.svg
     """
-    names, called = read_names(method), game.strip()
-    _refuse_unused(
-        context,
-        called if called in (DIRAC, RING) else "a formula",
-        "the field" if field and called != RING else "",
-        "a table" if table else "",
-        "a comparison of methods" if len(names) > 1 and not table else "",
-        "a file" if out else "",
+
+    game: str = argument("GAME", 'A formula such as "p*q", or dirac, or ring.')
+    method: str | None = option(
+        "NAME",
+        "simultaneous, alternating, optimistic, extragradient, momentum, consensus or "
+        "gradient_penalty; several with commas. alternating unless said.",
     )
-    method_options = {"first": first, "weight": weight, "mass": mass}
-    options = {name: value for name, value in method_options.items() if value is not None}
-    if options and not names and (table or called == RING):
-        raise NamingError(f"--{next(iter(options))} belongs to a method; name it with --method")
-    many: dict[str, Any] = {} if steps is None else {"steps": steps}
-    if called == RING:
-        several = _seeds(0 if seed is None else seed, 3 if runs is None else runs)
-        show(_ring(names, step, several, many, options), out, json)
-        return
-    from lattend.study.games.game import read_game
+    step: str | None = option("H", "A number, or one for each player: H,H. 1. With --table, its columns.")
+    start: str | None = option("P,Q", "Where both begin. 1 each unless said.")
+    steps: int | None = option("N", "How many. 12.")
+    first: str | None = option(
+        "q|p", "Who moves first, if not at once: the maximiser or the minimiser, or a name of theirs."
+    )
+    weight: str | None = option("W", "Of consensus and gradient_penalty. 1.")
+    mass: str | None = option("M", "Of momentum. -1/2.")
+    at: str | None = option("P,Q", "The equilibrium that is analysed.")
+    minimise: str | None = option("NAMES", "Who makes f small, as in x,y.")
+    maximise: str | None = option("NAMES", "Who makes f large.")
+    loss: str | None = option("logistic|linear", "Of dirac. logistic.")
+    seed: int | None = option("S", "Of the first run, for ring. 0.")
+    runs: int | None = option("N", "Of each method, each with the next seed, for ring. 3.")
+    table: bool = flag("Methods against steps, all unless said.")
+    field: bool = flag("Where the gradients pull, and the equilibria; no orbit.")
+    floats: bool = flag("Floats, where exact numbers get long.")
+    portrait: bool = flag("Draw in the terminal as well.")
+    out: str | None = out_option()
 
-    played = read_game(called, minimise, maximise, loss or "logistic")
-    if field:
-        show(played.equilibria().draw(), out, json)
-        return
-    methods = _methods(names or ["alternating"], options, played.method)
-    if table:
-        from lattend.study.games.table import ROWS, STEPS, compare_methods
+    def answer(self) -> Answer:
+        names, called = read_names(self.method), self.game.strip()
+        self._refuse_unused(
+            called if called in (DIRAC, RING) else "a formula",
+            "the field" if self.field and called != RING else "",
+            "a table" if self.table else "",
+            "a comparison of methods" if len(names) > 1 and not self.table else "",
+            "a file" if self.out else "",
+        )
+        options, many = self.options("first weight mass"), self.options("steps")
+        if options and not names and (self.table or called == RING):
+            raise NamingError(f"--{next(iter(options))} belongs to a method; name it with --method")
+        if called == RING:
+            several = _seeds(0 if self.seed is None else self.seed, 3 if self.runs is None else self.runs)
+            return _ring(names, self.step, several, many, options)
+        from lattend.study.games.game import read_game
 
-        chosen = methods if names else ROWS
-        show(compare_methods(played, _numbers(step) or STEPS, chosen, _numbers(at)), out, json)
-        return
-    pair = _pair(step)
-    point = _numbers(start) or ["1"] * len(played.names)
-    orbits = [played.orbit(point, pair, method=one, floats=floats, **many) for one in methods]
-    if len(orbits) > 1:
-        from lattend.study.games.pictures import compare_orbits
+        played = read_game(called, self.minimise, self.maximise, self.loss or "logistic")
+        if self.field:
+            return played.equilibria().draw()
+        methods = _methods(names or ["alternating"], options, played.method)
+        if self.table:
+            from lattend.study.games.pictures import ROWS, STEPS, compare_methods
 
-        show(compare_orbits(*orbits), out, json)
-        return
-    _one(orbits[0], _numbers(at), portrait, out, json)
+            chosen = methods if names else ROWS
+            return compare_methods(played, _numbers(self.step) or STEPS, chosen, _numbers(self.at))
+        pair = _pair(self.step)
+        point = _numbers(self.start) or ["1"] * len(played.names)
+        orbits = [played.orbit(point, pair, method=one, floats=self.floats, **many) for one in methods]
+        if len(orbits) > 1:
+            from lattend.study.games.pictures import compare_orbits
+
+            return compare_orbits(*orbits)
+        _one(orbits[0], _numbers(self.at), self.portrait, self.out, self.json)
+
+    def _refuse_unused(self, *answers: str) -> None:
+        """Raise if an option is given that would have no effect."""
+        for answer in filter(None, answers):
+            self.refuse(UNUSED[answer], f"{answer} has no use for {{}}")
 
 
 def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, json: bool) -> None:
@@ -168,15 +155,6 @@ def _analysed(orbit: Orbit, at: list[str] | None) -> tuple[Analysis | None, str]
         if at is not None:
             raise
         return None, f"which steps converge is not said: {in_options(str(error))}"
-
-
-def _refuse_unused(context: typer.Context, *answers: str) -> None:
-    """Raise if an option is given that would have no effect."""
-    used = {name for name, value in context.params.items() if value is not None and value is not False}
-    for answer in filter(None, answers):
-        for name in UNUSED[answer]:
-            if name in used:
-                raise NamingError(f"{answer} has no use for --{name}")
 
 
 def _methods(names: list[str], options: dict[str, str], method: Callable[..., Method]) -> list[Method]:
@@ -226,9 +204,9 @@ def _ring(
     names: list[str], step: str | None, seeds: list[int], many: dict[str, Any], options: dict[str, str]
 ) -> Picture:
     """Run each method on several seeds, and print each result at its end."""
-    from lattend.study.games.gan import ring
     from lattend.study.games.methods import method_of
     from lattend.study.games.modes import draw_runs
+    from lattend.study.games.tensors import ring
 
     runs: list[RingRun] = []
     for rule in _methods(names or ["gradient_penalty", "simultaneous"], options, method_of):

@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
-from lattend.cli.arguments import Json, Out, argument, option, refuse
+from lattend.cli.arguments import out_option
+from lattend.cli.command import Answer, Command, argument, option
 from lattend.cli.failures import NO, NO_ANSWER, YES
-from lattend.cli.output import check_out, complain, say, say_json, show, tell, width
-
-EXAMPLES = (
-    "lattend gradients",
-    "lattend gradients rnn attention --steps 0",
-    "lattend gradients --length 9 --steps 300 --out gradients.png",
-    'lattend gradients --claim "rnn vanishes" --claim "attention does not vanish"',
-    'lattend gradients --claim "rnn < attention at 32"',
-    'lattend gradients --claim "rnn is harder to train than attention"',
-)
+from lattend.cli.output import check_out, complain, say, say_json, tell, width
 
 
-def gradients(
-    networks: Annotated[
-        list[str] | None, argument("NETWORK", "rnn, lstm, rnn2d, conv, attention; all unless said.")
-    ] = None,
-    claim: Annotated[
-        list[str] | None,
-        option(
-            "CLAIM", 'Judge "rnn vanishes", "rnn < attention at 32", "attention learns"; may be repeated.'
-        ),
-    ] = None,
-    length: Annotated[int | None, option("N", "Inputs, so that distances go to N - 1; 33.")] = None,
-    size: Annotated[int | None, option("H", "Numbers of an input and of the output; 32.", "--width")] = None,
-    steps: Annotated[int | None, option("N", "Of training on recall; 150. 0 leaves it out.")] = None,
-    seeds: Annotated[int | None, option("K", "Networks of each kind, from 2 to 10; 3.")] = None,
-    seed: Annotated[int | None, option("S", "Of the first of them; 0.")] = None,
-    out: Out = None,
-    json: Json = False,
-) -> int:
+@dataclass(frozen=True)
+class GradientsCommand(Command):
     """Gradient size against distance, as networks start and after training.
 
     How much the output at the last position changes with an input d positions before it: exact, by autograd,
@@ -48,23 +25,41 @@ def gradients(
     whole interval. NETWORK learns: with every seed it names 90% of the first symbols. "A is harder to train
     than B": B learns, A does with no seed. "at initialisation" or "after training" may end the first two. The
     exit code is 1 when one fails, 3 when one is undecided.
-    """
-    from lattend.study.gradients.decay import measure
 
-    options: dict[str, Any] = {"length": length, "width": size, "steps": steps, "seeds": seeds, "seed": seed}
-    chosen = {name: value for name, value in options.items() if value is not None}
-    check_out(out)
-    try:
-        if not claim:
-            show(measure(networks or (), **chosen, progress=tell).draw(), out, json)
-            return YES
-        refuse(
-            {"--out": out, "NETWORK": networks}, ("--out", "NETWORK"), "has no part in --claim; leave it out"
-        )
-        return _judged(claim, chosen, json)
-    except KeyboardInterrupt:
-        complain("stopped")
-        raise
+        lattend gradients
+        lattend gradients rnn attention --steps 0
+        lattend gradients --length 9 --steps 300 --out gradients.png
+        lattend gradients --claim "rnn vanishes" --claim "attention does not vanish"
+        lattend gradients --claim "rnn < attention at 32"
+        lattend gradients --claim "rnn is harder to train than attention"
+    """
+
+    networks: list[str] | None = argument(
+        "NETWORK", "rnn, lstm, rnn2d, conv, attention; all unless said.", None
+    )
+    claim: list[str] | None = option(
+        "CLAIM", 'Judge "rnn vanishes", "rnn < attention at 32", "attention learns"; may be repeated.'
+    )
+    length: int | None = option("N", "Inputs, so that distances go to N - 1; 33.")
+    size: int | None = option("H", "Numbers of an input and of the output; 32.", "--width")
+    steps: int | None = option("N", "Of training on recall; 150. 0 leaves it out.")
+    seeds: int | None = option("K", "Networks of each kind, from 2 to 10; 3.")
+    seed: int | None = option("S", "Of the first of them; 0.")
+    out: str | None = out_option()
+
+    def answer(self) -> Answer:
+        from lattend.study.gradients.decay import measure
+
+        chosen = self.options("length steps seeds seed", width="size")
+        check_out(self.out)
+        try:
+            if not self.claim:
+                return measure(self.networks or (), **chosen, progress=tell).draw()
+            self.refuse(("out", "networks"), "has no part in --claim; leave it out")
+            return _judged(self.claim, chosen, self.json)
+        except KeyboardInterrupt:
+            complain("stopped")
+            raise
 
 
 def _judged(texts: list[str], options: dict[str, Any], json: bool) -> int:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lattend.cli.arguments import refuse
-from lattend.cli.failures import YES
 from lattend.cli.output import check_out, say, say_json, width
 from lattend.errors import LattendError, TextError
 from lattend.report.numbers import format_bytes
 
 if TYPE_CHECKING:
+    from lattend.cli.cost import CostCommand
     from lattend.cost.models import Model, ModelWork, Serving
 
-SERVING = ("--machine", "--machines", "--weights", "--cache", "--layers", "--rule", "--out")
+SERVING = ("machine", "machines", "weights", "cache", "layers", "rule", "out")
 _PART = re.compile(r" *(\d+)(?: *- *(\d+)(?: *: *(\d+))?)? *")
 _PATH = re.compile(r"[^()=*+\s]*/[^()=*+\s]*")
 
@@ -45,44 +43,43 @@ def _not_there(text: str) -> LattendError:
     return LattendError(f"{message}; give the path of a config.json, or of the folder that holds it")
 
 
-def price_model(path: str, options: Mapping[str, Any], json: bool) -> int:
+def price_model(path: str, options: CostCommand) -> None:
     """Print the model, its work at a length, or its serving, as the options ask."""
     from lattend.cost.models import config, serving
     from lattend.cost.models.encoder_decoder import EncoderDecoder
 
-    training, formulas = options["--training"], options["--formulas"]
-    for alone in ("--training", "--formulas"):
-        if options[alone]:
-            refuse(options, SERVING, f"is about serving and does not go with {alone}; ask for one of the two")
-    check_out(options["--out"])
+    for alone in ("training", "formulas"):
+        if getattr(options, alone):
+            options.refuse(
+                SERVING, f"is about serving and does not go with --{alone}; ask for one of the two"
+            )
+    check_out(options.out)
     if not (Path(path).is_file() or Path(path, "config.json").is_file()):
         raise _not_there(path)
     model = config(path)
-    length, batch = options["--length"], options["--batch"] or 1
-    is_served = any(options[name] is not None for name in SERVING)
+    is_served = any(getattr(options, name) is not None for name in SERVING)
     served = None
     pair = isinstance(model, EncoderDecoder)
-    if options["--encoder-length"] and not pair:
+    if options.encoder_length and not pair:
         raise LattendError(
             f"--encoder-length is for an encoder with a decoder; {model.family} has --length alone"
         )
-    if not training and not formulas and (is_served or not pair):
+    if not options.training and not options.formulas and (is_served or not pair):
         served = serving(
             model,
-            length,
-            batch=batch,
-            machine=options["--machine"] or "H100",
-            machines=options["--machines"] or 1,
-            weights=options["--weights"] or "bf16",
-            cache=options["--cache"] or "bf16",
-            rule=options["--rule"],
-            layers=_read_layers(options["--layers"], options["--rule"]),
+            options.length,
+            batch=options.batch or 1,
+            machine=options.machine or "H100",
+            machines=options.machines or 1,
+            weights=options.weights or "bf16",
+            cache=options.cache or "bf16",
+            rule=options.rule,
+            layers=_read_layers(options.layers, options.rule),
         )
     if is_served and served is not None:
-        _say_serving(served, options["--out"], json)
+        _say_serving(served, options.out, options.json)
     else:
-        _say_model(model, options, served, json)
-    return YES
+        _say_model(model, options, served)
 
 
 def _say_serving(serving: Serving, out: str | None, json: bool) -> None:
@@ -96,20 +93,18 @@ def _say_serving(serving: Serving, out: str | None, json: bool) -> None:
         say(f"\n{file}: {picture.title}")
 
 
-def _say_model(model: Model, options: Mapping[str, Any], serving: Serving | None, json: bool) -> None:
+def _say_model(model: Model, options: CostCommand, serving: Serving | None) -> None:
     from lattend.cost.models.encoder_decoder import EncoderDecoder
 
-    training, length, batch = options["--training"], options["--length"], options["--batch"]
+    training, length, batch = options.training, options.length, options.batch
     runs = length is not None or batch is not None or training or model.image is not None
     work = _work(model, options) if runs else None
     held = None if length is None or not model.is_causal else model.cache(length, batch or 1)
     crossed = None
     if work is not None and isinstance(model, EncoderDecoder):
-        crossed = model.cross_cache(
-            model.encoder_length(work.length, options["--encoder-length"]), batch or 1
-        )
-    formulas = model.formulas(training=training) if options["--formulas"] else None
-    if json:
+        crossed = model.cross_cache(model.encoder_length(work.length, options.encoder_length), batch or 1)
+    formulas = model.formulas(training=training) if options.formulas else None
+    if options.json:
         run = {"training" if training else "forward": work.json()} if work is not None else {}
         run |= {} if work is None else {"length": work.length, "cache": held}
         run |= {} if crossed is None else {"cross_cache": crossed}
@@ -127,14 +122,14 @@ def _say_model(model: Model, options: Mapping[str, Any], serving: Serving | None
         say(f"\n{serving.text(width())}")
 
 
-def _work(model: Model, options: Mapping[str, Any]) -> ModelWork:
+def _work(model: Model, options: CostCommand) -> ModelWork:
     """One run, forward or both ways."""
     from lattend.cost.models.encoder_decoder import EncoderDecoder
 
-    how = {"length": options["--length"], "batch": options["--batch"] or 1}
+    how = {"length": options.length, "batch": options.batch or 1}
     if isinstance(model, EncoderDecoder):
-        how["encoder_length"] = options["--encoder-length"]
-    return (model.training if options["--training"] else model.forward)(**how)
+        how["encoder_length"] = options.encoder_length
+    return (model.training if options.training else model.forward)(**how)
 
 
 def _read_layers(text: str | None, rule: str | None) -> list[int] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from lattend.report.report import Printed, Report
 from lattend.wording import visible
@@ -14,10 +15,13 @@ if TYPE_CHECKING:
     from lattend.draw.picture import Picture
 
 
-class Answer(Protocol):
-    """A result that can be printed as text and as JSON."""
+class HasData(Protocol):
+    """A picture, a report, or another result with text and JSON; one that may be false then says no."""
 
     def json(self) -> dict[str, Any]: ...
+
+
+Answer = HasData | int | None
 
 
 def say(text: str) -> None:
@@ -30,13 +34,31 @@ def say_json(data: object) -> None:
     say(json.dumps(data, indent=2))
 
 
-def show(figure: Picture, out: str | None, json: bool) -> None:
-    """Print a figure as text or as JSON, or write it to a file and say so."""
-    file = None if out is None else str(figure.save(out))
-    if json:
-        say_json({**figure.json(), "file": file})
+def show(answer: Answer, out: str | None, json: bool) -> int:
+    """Print an answer as text or as JSON, or write a picture into a file and say so; the exit code."""
+    if answer is None or isinstance(answer, int):  # printed already
+        return answer or 0
+    if _is_picture(answer):
+        file = save(lambda: answer, out)
+        if json:
+            say_json({**answer.json(), "file": file})
+        else:
+            say(answer.terminal(width=width()) if file is None else f"{file}: {answer.title}")
+    elif json:
+        say_json(answer.json())
     else:
-        say(figure.terminal(width=width()) if file is None else f"{file}: {figure.title}")
+        say(answer.text(width()) if isinstance(answer, Report | Printed) else str(answer))
+    return 1 if hasattr(type(answer), "__bool__") and not answer else 0  # the answer is no
+
+
+def _is_picture(answer: HasData) -> TypeGuard[Picture]:
+    """Whether the answer is drawn; pictures are loaded by those who draw."""
+    return hasattr(answer, "terminal")
+
+
+def save(draw: Callable[[], Picture], out: str | None) -> str | None:
+    """Draw into the file of --out, if there is one."""
+    return None if out is None else str(draw().save(out))
 
 
 def check_out(out: str | None) -> None:
@@ -45,14 +67,6 @@ def check_out(out: str | None) -> None:
         from lattend.draw.picture import check_place
 
         check_place(out)
-
-
-def show_report(result: Answer, json: bool) -> None:
-    """Print a result as JSON or as text, at most as wide as the terminal."""
-    if json:
-        say_json(result.json())
-    else:
-        say(result.text(width()) if isinstance(result, Report | Printed) else str(result))
 
 
 LONGEST_MESSAGE = 1600  # characters of an error

@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
-import typer
-
-from lattend.cli.arguments import Json, Out, argument, option
-from lattend.cli.output import show
+from lattend.cli.arguments import out_option
+from lattend.cli.command import Answer, Command, argument, option, setting
 from lattend.errors import NamingError
-from lattend.nn.images.size_text import read_size
-
-EXAMPLES = (
-    "lattend patches 224 16",
-    "lattend patches 224 16 --channels 3 --width 768",
-    "lattend patches 30x40 8 --stride 6 --padding zeros --out patches.svg",
-)
+from lattend.nn.images.patch_grid import read_size
 
 
-def patches(
-    image: Annotated[str, argument("IMAGE", "The image: 224, or 480x640.")],
-    patch: Annotated[str, argument("PATCH", "The size of a patch: 16, or 8x16.")],
-    stride: Annotated[str | None, option("N", "From one patch to the next; its size.")] = None,
-    padding: Annotated[
-        str, typer.Option(metavar="error|crop|zeros", help="What becomes of pixels that are left over.")
-    ] = "error",
-    channels: Annotated[int | None, option("C", "Channels of the image.")] = None,
-    width: Annotated[int | None, option("D", "Numbers of a token, for its price.")] = None,
-    out: Out = None,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class PatchesCommand(Command):
     """An image in patches, each a token.
 
     The grid of tokens, what patches share, what is left out or added, and with --channels and --width the
     price of the embedding.
-    """
-    if (channels is None) != (width is None):
-        missing = "--channels" if channels is None else "--width"
-        raise NamingError(f"the price of an embedding needs --channels and --width: give {missing} too")
-    from lattend.nn.pictures.patches import draw_patches
 
-    figure = draw_patches(
-        read_size("IMAGE", image),
-        read_size("PATCH", patch),
-        None if stride is None else read_size("--stride", stride),
-        padding,
-        channels=channels,
-        width=width,
-    )
-    show(figure, out, json)
+        lattend patches 224 16
+        lattend patches 224 16 --channels 3 --width 768
+        lattend patches 30x40 8 --stride 6 --padding zeros --out patches.svg
+    """
+
+    image: str = argument("IMAGE", "The image: 224, or 480x640.")
+    patch: str = argument("PATCH", "The size of a patch: 16, or 8x16.")
+    stride: str | None = option("N", "From one patch to the next; its size.")
+    padding: str = setting("error|crop|zeros", "What becomes of pixels that are left over.", "error")
+    channels: int | None = option("C", "Channels of the image.")
+    width: int | None = option("D", "Numbers of a token, for its price.")
+    out: str | None = out_option()
+
+    def answer(self) -> Answer:
+        if (self.channels is None) != (self.width is None):
+            missing = "--channels" if self.channels is None else "--width"
+            raise NamingError(f"the price of an embedding needs --channels and --width: give {missing} too")
+        from lattend.nn.pictures.patches import draw_patches
+
+        return draw_patches(
+            read_size("IMAGE", self.image),
+            read_size("PATCH", self.patch),
+            None if self.stride is None else read_size("--stride", self.stride),
+            self.padding,
+            **self.options("channels width"),
+        )

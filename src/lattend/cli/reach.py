@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from lattend.cli.arguments import At, Json, Pixel, RuleText, option, read_numbers, read_place, read_rule
+from lattend.cli.arguments import at_option, pixel_option, read_numbers, read_place, read_rule, rule_argument
+from lattend.cli.command import Answer, Command, flag, option
 from lattend.cli.failures import NO, YES, in_options
 from lattend.cli.output import say, say_json, width
 from lattend.errors import DeadlineError, DomainError, LattendError, NamingError, NoClosedForm, NotAffineError
@@ -17,49 +17,44 @@ if TYPE_CHECKING:
     from lattend.rules import Rule
 
 
-EXAMPLES = (
-    "lattend reach strided",
-    "lattend reach sparse_strided --at l=64",
-    "lattend reach strided --at t=4095,n=131072 --layers 32",
-    "lattend reach strided --at n=12,t=3 --map",
-)
-
-
-def reach(
-    rule: RuleText,
-    at: At = None,
-    layers: Annotated[
-        int | None, option("L", "Of a stack of so many layers, with residual connections.")
-    ] = None,
-    layer_map: Annotated[
-        bool, typer.Option("--map", help="Which layer first connects each query to each key.")
-    ] = False,
-    pixel: Pixel = None,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class ReachCommand(Command):
     """The attention span: how far back and ahead of a query its keys can be.
 
     As formulas, along each axis. The greatest q - k decides the size of a cache. With --layers: the span
     of a stack of layers, the keys that a query sees through it, and how many layers it takes to see all.
     With --map: the first layer that connects two positions, on a line or from one pixel of an image.
+
+        lattend reach strided
+        lattend reach sparse_strided --at l=64
+        lattend reach strided --at t=4095,n=131072 --layers 32
+        lattend reach strided --at n=12,t=3 --map
     """
-    chosen, values = read_rule(rule), read_numbers(at)
-    bound = chosen.at(**values)
-    if layer_map:
-        _map(bound, layers, pixel, json)
-        return
-    if pixel is not None:
-        raise NamingError("--pixel belongs to --map; give both, or leave it out")
-    seen = bound if layers is None else bound.receptive_field(layers)
-    span = seen.reach()
-    if json:
-        about = {"rule": chosen.text, "at": {**chosen.values, **values}, "axes": _axes(span)}
-        say_json(about if layers is None else about | _field_data(bound, seen, layers))
-        return
-    lines = span.text(width()).splitlines()
-    if layers is not None:
-        lines = [*fitted(f"sees: {seen.text}", width()), *lines, *_field_lines(bound, seen)]
-    say("\n".join(lines))
+
+    rule: str = rule_argument()
+    at: list[str] | None = at_option()
+    layers: int | None = option("L", "Of a stack of so many layers, with residual connections.")
+    layer_map: bool = flag("Which layer first connects each query to each key.", "--map")
+    pixel: str | None = pixel_option()
+
+    def answer(self) -> Answer:
+        chosen, values = read_rule(self.rule), read_numbers(self.at)
+        bound = chosen.at(**values)
+        if self.layer_map:
+            _map(bound, self.layers, self.pixel, self.json)
+            return
+        if self.pixel is not None:
+            raise NamingError("--pixel belongs to --map; give both, or leave it out")
+        seen = bound if self.layers is None else bound.receptive_field(self.layers)
+        span = seen.reach()
+        if self.json:
+            about = {"rule": chosen.text, "at": {**chosen.values, **values}, "axes": _axes(span)}
+            say_json(about if self.layers is None else about | _field_data(bound, seen, self.layers))
+            return
+        lines = span.text(width()).splitlines()
+        if self.layers is not None:
+            lines = [*fitted(f"sees: {seen.text}", width()), *lines, *_field_lines(bound, seen)]
+        say("\n".join(lines))
 
 
 def _map(bound: Rule, layers: int | None, pixel: str | None, json: bool) -> None:
@@ -114,41 +109,44 @@ def _field_data(bound: Rule, seen: Rule, layers: int) -> dict[str, Any]:
     return {"layers": layers, "field": seen.text, "keys": keys, "until": until}
 
 
-CACHE_EXAMPLES = (
-    "lattend cache strided --at t=3",
-    'lattend cache "sinks(s=4, t=1023)"',
-    "lattend cache causal",
-)
-
-
-def cache(rule: RuleText, at: At = None, json: Json = False) -> int:
+@dataclass(frozen=True)
+class CacheCommand(Command):
     """How many keys a KV cache holds at most, decoding token by token.
 
     A key is dropped after the last query that reaches it: a sliding window needs a rolling buffer, a causal
     mask keeps every key. Parameters need numbers, the sequence length does not.
     The exit code is 1 where there is no cache, as when queries attend to keys that have not come yet.
-    """
-    from lattend.plans.retention import retention
-    from lattend.sets.guard import deadlines_missed
 
-    chosen, values = read_rule(rule), read_numbers(at)
-    missed = deadlines_missed()
-    about = {"rule": chosen.text, "at": {**chosen.values, **values}}
-    try:
-        kept = retention(chosen.at(**values))
-    except (DomainError, NamingError):
-        raise
-    except LattendError as reason:
-        if deadlines_missed() > missed:  # it is not that there is no cache
-            raise DeadlineError(reason.reason) from None
-        why = in_options(str(reason))
-        if json:
-            say_json({**about, "cache": False, "most": None, "why": why})
+        lattend cache strided --at t=3
+        lattend cache "sinks(s=4, t=1023)"
+        lattend cache causal
+    """
+
+    rule: str = rule_argument()
+    at: list[str] | None = at_option()
+
+    def answer(self) -> Answer:
+        from lattend.plans.retention import retention
+        from lattend.sets.guard import deadlines_missed
+
+        chosen, values = read_rule(self.rule), read_numbers(self.at)
+        missed = deadlines_missed()
+        about = {"rule": chosen.text, "at": {**chosen.values, **values}}
+        try:
+            kept = retention(chosen.at(**values))
+        except (DomainError, NamingError):
+            raise
+        except LattendError as reason:
+            if deadlines_missed() > missed:  # it is not that there is no cache
+                raise DeadlineError(reason.reason) from None
+            why = in_options(str(reason))
+            if self.json:
+                say_json({**about, "cache": False, "most": None, "why": why})
+            else:
+                say("\n".join(fitted(f"no cache: {why}", width())))
+            return NO
+        if self.json:
+            say_json({**about, "cache": True, "most": kept.most, "why": str(kept)})
         else:
-            say("\n".join(fitted(f"no cache: {why}", width())))
-        return NO
-    if json:
-        say_json({**about, "cache": True, "most": kept.most, "why": str(kept)})
-    else:
-        say("\n".join(fitted(str(kept), width())))
-    return YES
+            say("\n".join(fitted(str(kept), width())))
+        return YES

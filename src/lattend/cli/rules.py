@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import Json, argument, complete_rule, read_rule
+from lattend.cli.arguments import complete_rule, read_rule
+from lattend.cli.command import Answer, Command, argument
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NoClosedForm
 from lattend.report.report import Report
@@ -13,38 +17,47 @@ from lattend.report.table import Facts, Table
 if TYPE_CHECKING:
     from lattend.rules import Rule
 
-COLUMNS = {"name": "name", "text": "rule", "meaning": "meaning", "keys": "keys a query has"}
+COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "name": itemgetter("name"),
+    "rule": itemgetter("text"),
+    "meaning": itemgetter("meaning"),
+    "keys a query has": itemgetter("keys"),
+    "also called": lambda row: ", ".join(row["aliases"]),
+}
 
-EXAMPLES = ("lattend rules", "lattend rules windowed")
 
-
-def rules(
-    name: Annotated[str | None, argument("[NAME]", "One rule in full.", autocompletion=complete_rule)] = None,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class RulesCommand(Command):
     """The rules that have a name.
 
     What they mean and exactly how many keys a query has; with NAME one of them in full, with its picture.
-    """
-    from lattend.draw.grid.samples import catalogue
 
-    known = catalogue()
-    if name is None:
-        rows = [_data(key, rule) for key, rule in known.items()]
-        if json:
-            say_json(rows)
-        else:
-            say("\n".join(_table(rows).lines(width())))
-        return
-    chosen = known[name] if name in known else read_rule(name)
-    data = _data(name, chosen)
-    if json:
-        say_json(data)
-        return
-    say(_report(data, chosen).text(width()))
-    picture = _picture(chosen)
-    if picture:
-        say(f"\n{picture}")
+        lattend rules
+        lattend rules windowed
+    """
+
+    name: str | None = argument("[NAME]", "One rule in full.", None, complete=complete_rule)
+
+    def answer(self) -> Answer:
+        from lattend.draw.grid.samples import catalogue
+
+        known = catalogue()
+        if self.name is None:
+            rows = [_data(key, rule) for key, rule in known.items()]
+            if self.json:
+                say_json(rows)
+            else:
+                say("\n".join(Table.of(rows, COLUMNS, wraps=True).lines(width())))
+            return
+        chosen = known[self.name] if self.name in known else read_rule(self.name)
+        data = _data(self.name, chosen)
+        if self.json:
+            say_json(data)
+            return
+        say(_report(data, chosen).text(width()))
+        picture = _picture(chosen)
+        if picture:
+            say(f"\n{picture}")
 
 
 def _data(name: str, rule: Rule) -> dict[str, Any]:
@@ -64,11 +77,6 @@ def _data(name: str, rule: Rule) -> dict[str, Any]:
         "elsewhere": list(about.elsewhere) if about else [],
         "reference": about.reference if about else "",
     }
-
-
-def _table(rows: list[dict[str, Any]]) -> Table:
-    cells = [(*(row[key] for key in COLUMNS), ", ".join(row["aliases"])) for row in rows]
-    return Table((*COLUMNS.values(), "also called"), cells, wraps=True)
 
 
 def _report(data: dict[str, Any], rule: Rule) -> Report:

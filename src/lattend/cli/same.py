@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from lattend.cli.arguments import At, Json, RuleText, argument, complete_rule, read_numbers, read_rule
+from lattend.cli.arguments import at_option, complete_rule, read_numbers, read_rule, rule_argument
+from lattend.cli.command import Answer, Command, argument, flag
 from lattend.cli.failures import NO, YES, in_options
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError, NoClosedForm, NotAffineError
@@ -16,46 +16,49 @@ from lattend.wording import listed
 if TYPE_CHECKING:
     from lattend.rules import Rule
 
-EXAMPLES = (
-    'lattend same "k <= q" "not k > q"',
-    'lattend same "strided(3)" "windowed(4)"',
-    "lattend same strided windowed --at t=3,w=4",
-    'lattend same causal "strided(3)" --count',
-)
 PARTS = ("both", "only the first", "only the second")
 
 
-def same(
-    rule: RuleText,
-    other: Annotated[str, argument("OTHER", "The rule to compare it with.", autocompletion=complete_rule)],
-    at: At = None,
-    count: Annotated[
-        bool, typer.Option("--count", help="Count the pairs of both, and those that only one has.")
-    ] = False,
-    json: Json = False,
-) -> int:
+@dataclass(frozen=True)
+class SameCommand(Command):
     """Whether two rules attend to the same pairs.
 
     Decided for all sizes and parameters that --at gives no number; where they differ, the smallest pair that
     only one has.
     The exit code is 0 when they are the same and 1 when they differ.
+
+        lattend same "k <= q" "not k > q"
+        lattend same "strided(3)" "windowed(4)"
+        lattend same strided windowed --at t=3,w=4
+        lattend same causal "strided(3)" --count
     """
-    numbers = read_numbers(at)
-    first, second = _at([read_rule(rule), read_rule(other)], numbers)
-    witness = first.difference(second)
-    if json:
-        data = witness and {
-            "at": witness.values,
-            "pair": list(witness.pair),
-            "attended_by": witness.attended_by,
-        }
-        counts = {"counts": _counts_data(first, second)} if count else {}
-        say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": data, **counts})
-    else:
-        say(f"the same pairs{_where(first, second, numbers)}" if witness is None else f"different: {witness}")
-        if count:
-            say("\n".join(_count_lines(first, second)))
-    return YES if witness is None else NO
+
+    rule: str = rule_argument()
+    other: str = argument("OTHER", "The rule to compare it with.", complete=complete_rule)
+    at: list[str] | None = at_option()
+    count: bool = flag("Count the pairs of both, and those that only one has.")
+
+    def answer(self) -> Answer:
+        numbers = read_numbers(self.at)
+        first, second = _at([read_rule(self.rule), read_rule(self.other)], numbers)
+        witness = first.difference(second)
+        if self.json:
+            data = witness and {
+                "at": witness.values,
+                "pair": list(witness.pair),
+                "attended_by": witness.attended_by,
+            }
+            counts = {"counts": _counts_data(first, second)} if self.count else {}
+            say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": data, **counts})
+        else:
+            say(
+                f"the same pairs{_where(first, second, numbers)}"
+                if witness is None
+                else f"different: {witness}"
+            )
+            if self.count:
+                say("\n".join(_count_lines(first, second)))
+        return YES if witness is None else NO
 
 
 def _where(first: Rule, second: Rule, numbers: dict[str, int]) -> str:

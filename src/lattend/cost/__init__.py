@@ -16,16 +16,15 @@ from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import compare as compare
-    from lattend.cost.comparison.train_test import train_test as train_test
+    from lattend.cost.comparison.tables import train_test as train_test
     from lattend.cost.cost import Cost as Cost
-    from lattend.cost.layer_catalogue import catalogue as catalogue
     from lattend.cost.layers.attention import attention as attention
     from lattend.cost.layers.conv import conv as conv
     from lattend.cost.layers.conv import patch_embedding as patch_embedding
-    from lattend.cost.layers.grid import rnn2d as rnn2d
     from lattend.cost.layers.recurrent import gru as gru
     from lattend.cost.layers.recurrent import lstm as lstm
     from lattend.cost.layers.recurrent import rnn as rnn
+    from lattend.cost.layers.recurrent import rnn2d as rnn2d
     from lattend.cost.layers.tokenwise import embedding as embedding
     from lattend.cost.layers.tokenwise import feed_forward as feed_forward
     from lattend.cost.layers.tokenwise import linear as linear
@@ -33,32 +32,30 @@ if TYPE_CHECKING:
     from lattend.cost.layers.transformer import decoder as decoder
     from lattend.cost.layers.transformer import encoder as encoder
     from lattend.cost.layers.transformer import transformer_block as transformer_block
+    from lattend.cost.layers.transformer import vae as vae
     from lattend.cost.layers.transformer import vit as vit
-    from lattend.cost.layers.vae import vae as vae
-    from lattend.cost.measure.counter import FlopCounter as FlopCounter
+    from lattend.cost.measure.measure import FlopCounter as FlopCounter
     from lattend.cost.measure.measure import of as of
     from lattend.cost.models import config as config
     from lattend.cost.models import mfu as mfu
     from lattend.cost.models import serving as serving
+    from lattend.cost.reader import catalogue as catalogue
 
 # The modules that hold these names, loaded when one is first used
 _HOME = homes(
     "lattend.cost",
     {
         "cost": "Cost",
-        "layer_catalogue": "catalogue",
+        "reader": "catalogue",
         "layers.attention": "attention",
         "layers.conv": "conv patch_embedding",
-        "layers.recurrent": "gru lstm rnn",
-        "layers.grid": "rnn2d",
+        "layers.recurrent": "gru lstm rnn rnn2d",
         "layers.tokenwise": "embedding feed_forward linear norm",
-        "layers.transformer": "decoder encoder transformer_block vit",
-        "layers.vae": "vae",
+        "layers.transformer": "decoder encoder transformer_block vit vae",
         "models": "config mfu serving",
         "comparison.comparison": "compare",
-        "comparison.train_test": "train_test",
-        "measure.measure": "of",  # needs torch
-        "measure.counter": "FlopCounter",  # needs torch
+        "comparison.tables": "train_test",
+        "measure.measure": "of FlopCounter",  # needs torch
     },
 )
 

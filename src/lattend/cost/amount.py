@@ -28,7 +28,7 @@ from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import check_integer
 from lattend.sets import Region, Space, region_of
 from lattend.sets.guard import guarded
-from lattend.sets.piece import Piece
+from lattend.sets.region import Piece
 
 EVERYWHERE = Truth(True)
 FIRST = ("n", "m", "depth", "rows", "cols", "t", "l", "heads")  # then capitals last, others as they are spelt
@@ -37,7 +37,7 @@ Join = Callable[[Polynomial, Polynomial], Polynomial]
 
 @dataclass(frozen=True)
 class Symbols:
-    """What a cost is a formula in: its names, and the condition under which it holds.
+    """The names of a cost's formula, and the condition under which it holds.
 
     It stands where a Count has its rule.
     """
@@ -172,7 +172,7 @@ def _simplified(closed: Closed) -> Closed:
 
 
 def rank(name: str) -> tuple[int, bool, str]:
-    """Where a name comes among others."""
+    """The sort key of a name."""
     return FIRST.index(name) if name in FIRST else len(FIRST), name[0].isupper(), name
 
 
@@ -186,7 +186,7 @@ def amount(formula: Polynomial | int) -> Amount:
 
 
 def product(*sizes: Polynomial | int) -> Amount:
-    """So many points: the product of these sizes, each a whole number from 1 up."""
+    """The product of these sizes, each a whole number from 1 up."""
     total, where = Polynomial.constant(1), list[Condition]()
     for size in sizes:
         total = total * (Polynomial.constant(size) if isinstance(size, int) else size)
@@ -196,7 +196,7 @@ def product(*sizes: Polynomial | int) -> Amount:
 
 
 def at_least_one(size: Polynomial) -> Condition:
-    """That a size is 1 or more; of n + 1 and 4d it is said that n and d are."""
+    """The condition that a size is at least 1; for n + 1 and 4d, that n and d are."""
     term = as_term(size)
     if term is None or all(c >= 0 for c in size.terms.values()):
         return expr.all_of(*(Compare(">=", Name(str(name)), Num(1)) for name in size.atoms))
@@ -235,7 +235,7 @@ def _joined(left: Amount, right: Amount, join: Join) -> Amount:
 
 
 def divides(size: Polynomial) -> Condition:
-    """Where a size such as d/12 is a whole number."""
+    """The condition that a size such as d/12 is a whole number."""
     by = lcm(*(c.denominator for c in size.terms.values()))
     times = None if by == 1 else as_term(size.times(by))
     if times is None:

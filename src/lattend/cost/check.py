@@ -1,17 +1,21 @@
-"""A cost checked by running: plain code on numbers that count themselves, against the formulas."""
+"""A cost against a run of plain code, and against a formula that someone claims."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from inspect import signature
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from lattend.cost.layer import ReferenceRun
-from lattend.cost.quantities import label
+from lattend.cost.layer import OPERATIONS, ReferenceRun
 from lattend.cost.reference.layers import PlainLayer, plain_layer
-from lattend.cost.sizes import number_of
-from lattend.cost.statement import OPERATIONS
-from lattend.errors import NamingError, TooLarge
+from lattend.cost.result import label, on_one_line
+from lattend.cost.sizes import number_of, untied
+from lattend.counts.claim import judge_number
+from lattend.counts.verdict import OrderVerdict
+from lattend.errors import LattendError, NamingError, TooLarge
 from lattend.report.numbers import format_value
 from lattend.report.report import Printed, Report
 from lattend.report.table import Table
@@ -19,7 +23,9 @@ from lattend.report.table import Table
 if TYPE_CHECKING:
     from lattend.cost.amount import Amount
     from lattend.cost.cost import Cost
+    from lattend.cost.sizes import Recipe
     from lattend.counts.count import Count
+    from lattend.counts.verdict import Verdict
 
 MOST = 1_000_000  # numbers and operations of a run, forward and back: a few seconds
 BACK = "backward"
@@ -48,7 +54,7 @@ class CheckedQuantity:
 
 @dataclass(frozen=True, repr=False)
 class CostCheck(Printed):
-    """What a cost says and what a run counted, quantity by quantity; true if all are equal."""
+    """The quantities of a cost beside those that a run counted; true if all are equal."""
 
     name: str
     values: Mapping[str, int]
@@ -64,7 +70,7 @@ class CostCheck(Printed):
         return f"{self.name}{' at ' + at if at else ''}, run on numbers that count themselves"
 
     def report(self) -> Report:
-        """What it prints; formulas only where there are any."""
+        """The printed table, with formulas only where there are any."""
         head, rows = ("", "formula", "number", "counted", ""), [row.cells for row in self.rows]
         if all(isinstance(row.formula, int) for row in self.rows):
             head, rows = (head[0], *head[2:]), [(row[0], *row[2:]) for row in rows]
@@ -80,7 +86,7 @@ class CostCheck(Printed):
 
 
 def check(cost: Cost, values: Mapping[str, int]) -> CostCheck:
-    """What is needed, forward and backward, against a run at these sizes."""
+    """Compares the needed work, forward and backward, with a run at these sizes."""
     if not cost.runs:
         raise NamingError(
             f"{cost.name} has no plain code to run; every layer that lt.cost names has it, and sums of these"
@@ -114,7 +120,7 @@ def check(cost: Cost, values: Mapping[str, int]) -> CostCheck:
 
 
 def _amounts(cost: Cost) -> dict[str, Amount]:
-    """What is compared, by the name of its row."""
+    """The amounts that are compared, by the name of their row."""
     back = cost.backward
     return {
         "parameters": cost.amount("parameters"),
@@ -138,3 +144,75 @@ def _counted(plain: PlainLayer) -> dict[str, int]:
 def _plain(run: ReferenceRun, values: Mapping[str, int]) -> PlainLayer:
     sizes = {name: number_of(size.at(values)) for name, size in run.sizes.items()}
     return plain_layer(run.name, **sizes, **run.options)
+
+
+def judge_cost(
+    cost: Cost,
+    quantity: str,
+    formula: str,
+    assuming: str | None,
+    rename: Mapping[str, str] | None,
+    exact: bool,
+) -> Verdict:
+    """The verdict on a formula for a quantity, with what else the formula is where it is not that."""
+    apart, text = untied(cost, formula, rename or ())
+    verdict = _judged(apart, quantity, formula, assuming, rename, exact)
+    if not verdict.holds and not isinstance(verdict, OrderVerdict):
+        others = _other_columns(apart, quantity, formula, assuming, rename)
+        verdict = replace(verdict, instead=(*verdict.instead, *others))
+    return replace(verdict, readings=(*text, *verdict.readings))
+
+
+def _judged(
+    cost: Cost,
+    quantity: str,
+    formula: str,
+    assuming: str | None,
+    rename: Mapping[str, str] | None,
+    exact: bool,
+) -> Verdict:
+    count = cost.formula(quantity)
+    numbers = {**_arguments(cost), **cost.values}
+    if isinstance(count, int):
+        return judge_number(count, formula, numbers, rename, (assuming,) if assuming else (), exact=exact)
+    named = {name: str(value) for name, value in numbers.items() if name not in {*count.names, *count.values}}
+    verdict = count.claim(formula, assuming=assuming, rename={**named, **(rename or {})}, exact=exact)
+    shown = () if verdict.counterexample is None else (f"exactly {on_one_line(str(count))}",)
+    return replace(verdict, readings=(*verdict.readings, *shown))
+
+
+def _arguments(cost: Cost) -> dict[str, int]:
+    """The numbers that its layers were made with and have not by themselves, by name, where all agree."""
+    numbers = [
+        (name, value)
+        for _, recipe in cost.recipes
+        for name, value in recipe.arguments.items()
+        if type(value) is int and value != _default(recipe, name)
+    ]
+    return {name: value for name, value in numbers if all(v == value for n, v in numbers if n == name)}
+
+
+def _default(recipe: Recipe, name: str) -> object:
+    """The default of an argument of a layer."""
+    parameter = signature(recipe.make).parameters.get(name)
+    return None if parameter is None else parameter.default
+
+
+def _other_columns(
+    cost: Cost, quantity: str, formula: str, assuming: str | None, rename: Mapping[str, str] | None
+) -> Iterator[tuple[str, Verdict]]:
+    """The first other column, or the other pass, that a formula is."""
+    mine = _called(cost.column, cost.way)
+    for way, column in product(("forward", "backward"), ("needed", "executed", "dense")):
+        if (column, way) == (cost.column, cost.way):
+            continue
+        with suppress(LattendError):
+            other = cost.changed(column=column, way=way)
+            verdict = _judged(other, quantity, formula, assuming, rename, exact=True)
+            if verdict.holds:
+                yield f"this is the {_called(column, way)} count, not the {mine} one", verdict
+                return
+
+
+def _called(column: str, way: str) -> str:
+    return column if way == "forward" else f"{column} backward"

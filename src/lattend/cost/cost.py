@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
-from lattend.cost.layer import MULTIPLY_ADDS, Layer, ReferenceRun
-from lattend.cost.letters import check_letters, repeats
-from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, SUMS, Quantity, quantity_named
-from lattend.cost.recipe import Recipe
-from lattend.cost.result import MultiplyAdds, Result
-from lattend.cost.sizes import Size, read_size
-from lattend.cost.statement import OPERATIONS, Array
+from lattend.cost.layer import MULTIPLY_ADDS, OPERATIONS, Array, Layer, ReferenceRun
+from lattend.cost.result import AT_NUMBERS, QUANTITIES, SUMS, MultiplyAdds, Quantity, Result, quantity_named
+from lattend.cost.sizes import Recipe, Size, check_letters, read_size, repeats
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.shown import Drawn
@@ -138,7 +134,7 @@ class Cost(Drawn, Result):
 
     @property
     def schedule(self) -> list[str]:
-        """At which step each cell runs, layer by layer."""
+        """The step at which each cell runs, layer by layer."""
         return [f"{layer.name}: {layer.depth.schedule}" for _, layer in self.parts]
 
     @property
@@ -154,7 +150,7 @@ class Cost(Drawn, Result):
 
     @property
     def statements(self) -> str:
-        """What it does, statement by statement: the set, the kind of work, and how many points."""
+        """The statements: the set of each, its kind of work, and how many points."""
         from lattend.cost.summary import statements
 
         return statements(self)
@@ -179,7 +175,7 @@ class Cost(Drawn, Result):
 
     @property
     def dense(self) -> Cost:
-        """What a tool that ignores the rule and the padding would report."""
+        """The cost that a tool reports which ignores the rule and the padding."""
         return self.changed(column="dense")
 
     @property
@@ -230,12 +226,12 @@ class Cost(Drawn, Result):
     __rmul__ = __mul__
 
     def repeat(self, times: Size) -> Cost:
-        """So many of these in sequence, with parameters of their own."""
+        """Repeats the layers in sequence, each time with parameters of their own."""
         check_letters([*repeats(times), *(size for _, recipe in self.recipes for size in recipe.sizes)])
         return replace(self.times(Amount.of(read_size("times", times))), name=f"{times} × {self.name}")
 
     def times(self, factor: Amount) -> Cost:
-        """So many of these, under the same name."""
+        """Multiplies the cost under the same name."""
         parts = tuple((factor * n, layer) for n, layer in self.parts)
         runs = tuple((factor * n, run) for n, run in self.runs)
         recipes = tuple((factor * n, recipe) for n, recipe in self.recipes)
@@ -377,7 +373,7 @@ class Cost(Drawn, Result):
         >>> rnn2d().claim("multiplies", "n^2 h c + 2n(n - 1)h^2")
         n^2 h c + 2n(n - 1)h^2: holds for n >= 1 and h >= 1 and c >= 1
         """
-        from lattend.cost.claim import judge_cost
+        from lattend.cost.check import judge_cost
 
         return judge_cost(self, quantity, formula, assuming, rename, exact)
 
@@ -419,7 +415,7 @@ class Cost(Drawn, Result):
         return f"{self.name}{way}{names}{' at ' + numbers if numbers else ''}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         from lattend.cost.summary import report_of
 
         return report_of(self)
@@ -431,7 +427,7 @@ class Cost(Drawn, Result):
 
     def draw(self, ax: Axes | None = None) -> Picture:
         """Bars of the multiplies, layer by layer, needed beside executed and dense."""
-        from lattend.cost.bars import draw_bars
+        from lattend.cost.summary import draw_bars
 
         return draw_bars(self, ax)
 

@@ -1,22 +1,163 @@
-"""Layer: a few statements, the cells they belong to, and which cells wait for which."""
+"""Layer: its statements, the arrays they read and write, which cells wait for which; and a Builder of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount
-from lattend.cost.points import Sizes, at_least, substitute
-from lattend.cost.statement import KINDS, Array, Columns, Statement, meeting
+from lattend.cost.points import Sizes, at_least, points, substitute
 from lattend.counts.closed import Closed
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition
 from lattend.rules.language.parser import parse
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets.chains import Shift, schedule
+
+OPERATIONS: tuple[str, ...] = ("multiplies", "adds", "exponentials", "divisions", "functions")
+Values = Mapping[str, int]
+COLUMNS: tuple[str, ...] = ("needed", "executed", "dense")
+
+
+Executed = Callable[[Values], Amount | None]  # asked with numbers for symbols; None where one is missing
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """One amount three times: needed, dense, and executed, which is found only when it is asked for."""
+
+    needed: Amount
+    executed: Executed
+    dense: Amount
+
+    @staticmethod
+    def same(amount: Amount) -> Columns:
+        """The same in all columns."""
+        return Columns(amount, lambda values: amount, amount)
+
+    @staticmethod
+    def of(needed: Amount, dense: Amount) -> Columns:
+        """Columns whose executed number is the dense one."""
+        return Columns(needed, lambda values: dense, dense)
+
+    def column(self, name: str, values: Values) -> Amount | None:
+        """One of the three."""
+        return self.executed(values) if name == "executed" else self.dense if name == "dense" else self.needed
+
+    def __add__(self, other: Columns) -> Columns:
+        return self._joined(other, Amount.__add__)
+
+    def __sub__(self, other: Columns) -> Columns:
+        return self._joined(other, Amount.__sub__)
+
+    def __mul__(self, other: Columns | Amount | int) -> Columns:
+        if isinstance(other, int):
+            other = Amount.number(other)
+        return self._joined(Columns.same(other) if isinstance(other, Amount) else other, Amount.__mul__)
+
+    def _joined(self, other: Columns, join: Callable[[Amount, Amount], Amount]) -> Columns:
+        def executed(values: Values) -> Amount | None:
+            mine, theirs = self.executed(values), other.executed(values)
+            return None if mine is None or theirs is None else join(mine, theirs)
+
+        return Columns(join(self.needed, other.needed), executed, join(self.dense, other.dense))
+
+
+NOTHING = Columns.same(ZERO)
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """Numbers that statements read and write: an input, a parameter, or made on the way."""
+
+    name: str
+    size: Columns
+    kind: str = "made"  # or input, parameter, constant, again (from another array, so that it is not saved)
+    touched: Columns | None = None  # the numbers that get a gradient here first, if not all of them
+    of: Array | None = None  # the array whose numbers these are
+    of_head: Amount | None = None  # the numbers of one head, where each has its own
+
+    @property
+    def base(self) -> Array:
+        """The array that was written."""
+        return self if self.of is None else self.of.base
+
+
+@dataclass(frozen=True)
+class OperationKind:
+    """The operations at each point, forward and backward, and whether points are summed up."""
+
+    forward: Mapping[str, int]
+    backward: Mapping[str, int] = field(default_factory=dict[str, int])
+    sums: bool = False
+    saves: str = ""  # what the backward pass needs: "reads", "writes" or nothing
+
+
+KINDS = {
+    "products": OperationKind({"multiplies": 1}, {"multiplies": 2}, sums=True, saves="reads"),
+    "constant products": OperationKind({"multiplies": 1}, {"multiplies": 1}, sums=True, saves="reads"),
+    "sums": OperationKind({}, sums=True),
+    "copies": OperationKind({}),
+    "adds": OperationKind({"adds": 1}),
+    "multiplies": OperationKind({"multiplies": 1}, {"multiplies": 2}, saves="reads"),
+    "constant multiplies": OperationKind({"multiplies": 1}, {"multiplies": 1}),
+    "exponentials": OperationKind({"exponentials": 1}, {"multiplies": 1}, saves="writes"),
+    "divisions": OperationKind({"divisions": 1}, {"divisions": 2, "multiplies": 1}, saves="reads"),
+    "constant divisions": OperationKind({"divisions": 1}, {"divisions": 1}),
+    "reciprocals": OperationKind({"divisions": 1}, {"divisions": 1, "multiplies": 1}, saves="reads"),
+    "functions": OperationKind({"functions": 1}, {"functions": 1, "multiplies": 1}, saves="writes"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """Work of one kind at `points`; `begins` of these begin a sum, the others are added to one."""
+
+    name: str
+    kind: str
+    points: Columns
+    reads: tuple[Array, ...]
+    writes: Array
+    begins: Columns = NOTHING
+    over: str = ""  # the set, for reading
+    longest: tuple[Amount, ...] = (ONE,)  # terms of its longest sum, the most of these
+    saves: str | None = None  # where it differs from its kind's
+    recomputed: bool = False  # the executed backward pass runs it once more instead of saving its result
+
+    def operations(self, *, backward: bool = False) -> dict[str, Columns]:
+        """How many of each operation; backward without the sums of gradients that meet."""
+        kind = KINDS[self.kind]
+        columns = {op: self.points * n for op, n in (kind.backward if backward else kind.forward).items()}
+        if kind.sums and not backward:
+            columns["adds"] = self.points - self.begins
+        if backward and self.recomputed:
+            for op, more in self.operations().items():
+                columns[op] = columns.get(op, NOTHING) + Columns(ZERO, more.executed, ZERO)
+        return columns
+
+    def saved(self) -> tuple[Array, ...]:
+        """The arrays that the backward pass reads again."""
+        saves = KINDS[self.kind].saves if self.saves is None else self.saves
+        return self.reads if saves == "reads" else (self.writes,) if saves == "writes" else ()
+
+
+def meeting(statements: Iterable[Statement]) -> Columns:
+    """The adds of the backward pass: each reading gives a gradient, and all but the first are added."""
+    total = NOTHING
+    begun: set[Array] = set()
+    for statement in statements:
+        for array in statement.reads:
+            if array.kind == "constant":
+                continue
+            total = total + statement.points
+            if array not in begun:
+                begun.add(array)
+                total = total - (array.size if array.touched is None else array.touched)
+    return total
+
 
 MULTIPLY_ADDS = "multiply_adds"
 
@@ -44,7 +185,7 @@ NO_STEP = LayerDepth(ZERO, "nothing runs")
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What one layer does, and how its cells follow each other."""
+    """One layer: its statements, parameters and the order of its cells."""
 
     name: str
     statements: tuple[Statement, ...]
@@ -74,8 +215,8 @@ class Layer:
         """How many of each, statement by statement; going back, gradients that meet are added."""
         columns_of: dict[str, list[Columns]] = {}
         for statement in self.statements:
-            for op, points in statement.operations(backward=way == "backward").items():
-                columns_of.setdefault(op, []).append(points)
+            for op, columns_ in statement.operations(backward=way == "backward").items():
+                columns_of.setdefault(op, []).append(columns_)
         if way == "backward":
             columns_of.setdefault("adds", []).append(meeting(self.statements))
         return columns_of
@@ -145,3 +286,74 @@ def _scheduled(
 ) -> tuple[Closed, str]:
     closed = schedule(condition, indices, sizes, waits)
     return Closed(closed.domain.space, closed.domain, closed.steps), str(closed.step)
+
+
+def columns(over: str, sizes: Sizes, onto: tuple[str, ...] | None = None) -> Columns:
+    """How many points a set has, or values its indices `onto` take: the same in all three columns."""
+    return Columns.same(points(over, sizes, onto))
+
+
+class Builder:
+    """A layer on its way: sets are texts over its sizes."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self.statements: list[Statement] = []
+        self.parameters: list[Array] = []
+
+    def columns(self, over: str, onto: tuple[str, ...] | None = None) -> Columns:
+        """How many points a set has, or values its indices `onto` take."""
+        return columns(over, self.sizes, onto)
+
+    def given(self, name: str, over: str, touched: Columns | None = None) -> Array:
+        """An input, one number for each point."""
+        return Array(name, columns(over, self.sizes), "input", touched)
+
+    def parameter(
+        self, name: str, over: str, touched: Columns | None = None, of_head: Amount | None = None
+    ) -> Array:
+        """Numbers that are learned, one for each point."""
+        made = Array(name, columns(over, self.sizes), "parameter", touched, of_head=of_head)
+        self.parameters.append(made)
+        return made
+
+    def part(self, array: Array, over: str, kind: str = "again") -> Array:
+        """Numbers of an array that are read here and nowhere else: one gate out of several."""
+        return Array(array.name, self.columns(over), kind, of=array)
+
+    def take(self, name: str, kind: str, over: str, *reads: Array, saved: bool = True) -> Array:
+        """One operation at every point of a set; what is not `saved` is made again in the backward pass."""
+        made = Array(name, self.columns(over), "made" if saved else "again")
+        return self.write(name, kind, over, reads, made)
+
+    def write(self, name: str, kind: str, over: str, reads: tuple[Array, ...], made: Array) -> Array:
+        """The same into an array that is there already."""
+        self.statements.append(Statement(name, kind, self.columns(over), reads, made, over=over))
+        return made
+
+    def product(
+        self, inputs: Array, sizes: Sizes, name: str = "y", *, bias: bool = False, head: Amount | None = None
+    ) -> Array:
+        """Y = x W (+ b) for n tokens of d_in numbers, d_out in the result: all three in `sizes`.
+
+        Of the d_out, each head makes as many as `head` says, if it is given.
+        """
+        inner = Builder(sizes)
+        out = Array(name, inner.columns("token < n and o < d_out"))
+        of_head = None if head is None else head * Amount.of(sizes["d_in"])
+        weight = inner.parameter(f"W_{name}", "i < d_in and o < d_out", of_head=of_head)
+        over, longest = "token < n and i < d_in and o < d_out", (Amount.of(sizes["d_in"]),)
+        every = inner.columns(over)
+        inner.statements.append(
+            Statement(name, "products", every, (inputs, weight), out, out.size, over, longest)
+        )
+        if bias:
+            offset = inner.parameter(f"b_{name}", "o < d_out", of_head=head)
+            out = inner.take(f"{name} + b", "adds", "token < n and o < d_out", out, offset)
+        self.statements += inner.statements
+        self.parameters += inner.parameters
+        return out
+
+    def layer(self, name: str, **more: Any) -> Layer:
+        """All of it as a layer."""
+        return Layer(name, tuple(self.statements), tuple(self.parameters), **more)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.amount import ZERO, Amount
-from lattend.cost.recipe import TIED
+from lattend.cost.sizes import TIED
 from lattend.counts.count import Count
-from lattend.counts.formula_latex import value_maths
+from lattend.counts.latex import value_maths
 from lattend.errors import NamingError
 from lattend.report.numbers import format_value
 from lattend.report.report import Printed, Report
@@ -72,7 +72,7 @@ class ParameterTable(Printed):
         return f"{self.cost.needed.forward.heading}, parameters by matrix"
 
     def report(self) -> Report:
-        """What it prints: of one layer its matrices, those of its heads first; of several, layer by layer."""
+        """The printed table: the matrices of one layer, those of heads first; of several, layer by layer."""
         one = len(self.cost.parts) == 1 and self.cost.parts[0][0].value() == 1
         table = self._one_layer() if one else self._layers()
         parts = [table] if self.rows else []

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.paths import attends_ahead
-from lattend.cost.quantities import WORK, label_and_name
-from lattend.cost.recipe import Recipe, remade
-from lattend.cost.statement import Array, Statement
+from lattend.cost.layer import Array, Statement
+from lattend.cost.pairs import attends_ahead
+from lattend.cost.result import WORK, label_and_name
+from lattend.cost.sizes import Recipe, remade
 from lattend.cost.summary import cache_label
 from lattend.errors import NamingError
 from lattend.report.numbers import format_value
@@ -65,7 +65,7 @@ class PerPoint(Printed):
 
     @property
     def main(self) -> str | None:
-        """What is meant if nothing is said; None where several are alike."""
+        """The default kind of point; None where several are alike."""
         first = next(iter(self.costs))
         return first if len(self.costs) == 1 or first in POINTS else None
 
@@ -111,7 +111,7 @@ class PerPoint(Printed):
             yield self.cache
 
     def report(self) -> Report:
-        """What it prints: each operation that occurs, and a column for each kind of point."""
+        """The printed table: a row for each operation, a column for each kind of point."""
         shown = [name for name in WORK if not all(cost.is_nothing(name) for cost in self.costs.values())]
         rows = [
             (label_and_name(name), *(format_value(cost.value(name)) for cost in self.costs.values()))

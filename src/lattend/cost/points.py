@@ -97,7 +97,7 @@ def with_parameters(rule: Rule, known: Mapping[str, int]) -> Rule:
 
 
 def defined(rule: Rule) -> Condition:
-    """Where a cost under this rule is defined: sizes from 1 up, parameters from 0, and what the rule says."""
+    """The domain of a cost under this rule: sizes from 1 up, parameters from 0, and the rule's own."""
     weaker = expr.conjuncts(at_least((*rule.sizes, *rule.parameters), 0))
     parts = (part for part in expr.conjuncts(rule.domain) if part not in weaker)
     return expr.all_of(at_least(rule.sizes, 1), at_least(rule.parameters, 0), *parts)
@@ -204,7 +204,7 @@ def _moving(moved: Mapping[str, tuple[str, int]]) -> list[str]:
 
 
 def _shifts(moved: list[tuple[str, int]]) -> dict[str, int]:
-    """By how much each new name is shifted; one name cannot be shifted in two ways."""
+    """The shift of each new name, which must be the same everywhere."""
     shifts: dict[str, int] = {}
     for new, shift in moved:
         if shifts.setdefault(new, shift) != shift:

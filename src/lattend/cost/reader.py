@@ -1,40 +1,36 @@
-"""A cost from one string: `rnn(steps=t, hidden=512)`, read by a small grammar and never run as code."""
+"""A cost from one string, `rnn(steps=t, hidden=512)`, and the catalogue of layers that have a price."""
 
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
+from inspect import getdoc
+from pathlib import Path
 from typing import Any, cast
 
 from lattend import cost
 from lattend.cost.cost import Cost
-from lattend.cost.letters import SizeArgument, check_letters, repeats, size_arguments
-from lattend.cost.sizes import read_size
+from lattend.cost.sizes import TIED, SizeArgument, check_letters, read_size, repeats, size_arguments
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TextError, TooLarge
+from lattend.report.report import Printed, Report
 from lattend.rules.language.call import Call, parts, read_call, read_value, read_word
 from lattend.rules.language.expr import Span
-from lattend.rules.language.tokens import Source
+from lattend.rules.language.grammar import Source
 from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule
-from lattend.wording import close_names
+from lattend.wording import close_names, many
 
 EXAMPLE = "rnn(steps=t, hidden=512)"
 WORDS = ("rule", "kind", "norms", "encoding", "projections", "name", "cell")  # arguments that are no sizes
 PASSES_ON = {"encoder": "transformer_block", "decoder": "transformer_block"}  # what **options are for
-# What people call layers that have another name here
-MEANT = {
-    **dict.fromkeys(("cnn", "convolution", "conv1d", "conv2d", "convnet"), "conv"),
-    **dict.fromkeys(("mlp", "ffn", "ff", "feedforward", "fully_connected"), "feed_forward"),
-    **dict.fromkeys(("dense", "fc", "projection", "matmul"), "linear"),
-    **dict.fromkeys(("self_attention", "mha", "multihead_attention", "cross_attention", "sdpa"), "attention"),
-    **dict.fromkeys(("transformer", "block", "transformer_layer"), "transformer_block"),
-    **dict.fromkeys(("gpt", "llm", "language_model"), "decoder"),
-    **{"bert": "encoder", "recurrent": "rnn", "elman": "rnn", "autoencoder": "vae"},
-    **{"layernorm": "norm", "rmsnorm": "norm", "vision_transformer": "vit", "mdlstm": "rnn2d"},
-    **dict.fromkeys(("2d_rnn", "2_d_rnn", "2drnn", "rnn_2d", "grid_rnn", "gridrnn"), "rnn2d"),
-}
+LAYERS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("layers").joinpath("layers.toml").read_text(encoding="utf-8")
+)
+MEANT = {called: name for name, layer in LAYERS.items() for called in layer.get("called", ())}
 
 
 def layer_names() -> list[str]:
@@ -186,7 +182,7 @@ class _Reading:
             raise self.source.error(f"{what} is {shown}, not {str(value).lower()}", *place)
 
     def pointing(self, place: Span, work: Callable[[], Any], lead: str = "") -> Any:
-        """What the work gives; its complaints point at the place."""
+        """The result of the work; its errors point at these characters."""
         try:
             return work()
         except (NoClosedForm, TooLarge):
@@ -246,3 +242,71 @@ def _arguments(
         places[name] = argument.place
         values[name] = (read_word if name == "rule" else read_value)(source, *argument.value)
     return values, places
+
+
+@dataclass(frozen=True)
+class LayerEntry:
+    """A layer by name: what it is, its arguments with what they are if not given, and an example."""
+
+    name: str
+    about: str
+    arguments: dict[str, Any]
+    example: str
+
+    @property
+    def signature(self) -> str:
+        """`steps=t, inputs=c, hidden=h, layers=1`; a size that stands for itself has its name alone."""
+        usual = {name: TIED.get(name) if value is None else value for name, value in self.arguments.items()}
+        return ", ".join(
+            name if name == value else f"{name}={_typed(value)}" for name, value in usual.items()
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Catalogue(Printed):
+    """The layers by name; printed, each with its arguments and an example."""
+
+    entries: dict[str, LayerEntry]
+
+    def __getitem__(self, name: str) -> LayerEntry:
+        return self.entries[name]
+
+    def report(self) -> Report:
+        """The printed report."""
+        parts: list[str] = []
+        for entry in self.entries.values():
+            parts += ["", f"{entry.name}: {entry.about}", f"  {entry.signature}"]
+            parts.append(f'  lattend cost "{entry.example}"')
+        rest = [
+            "",
+            "A size is a number, a name or a formula, d=512, d=n, hidden=4*d. Layers add and repeat: "
+            '"l * attention(n=t) + linear(n=t)". --at gives numbers, --rule the attention mask.',
+        ]
+        return Report(f"{many(len(self.entries), 'layer')}, their arguments and an example", [*parts, *rest])
+
+    def json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {name: asdict(entry) for name, entry in self.entries.items()}
+
+    def __repr__(self) -> str:
+        return f"<Catalogue of {many(len(self.entries), 'layer')}: {', '.join(self.entries)}>"
+
+
+def catalogue() -> Catalogue:
+    """Every layer that is priced, with its arguments and an example.
+
+    >>> catalogue()["rnn"].signature
+    'steps=t, inputs=c, hidden=h, layers=1, bias=false, initial=true'
+    """
+    return Catalogue({name: _entry(name) for name in layer_names()})
+
+
+def _entry(name: str) -> LayerEntry:
+    about = (getdoc(layer_function(name)) or "").partition("\n")[0]
+    arguments = {word: value for word, value in arguments_of(name).items() if word != "name"}
+    return LayerEntry(name, about, arguments, LAYERS[name]["example"])
+
+
+def _typed(value: Any) -> str:
+    """A value as it is typed in a text: true, none, same."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

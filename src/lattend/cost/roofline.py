@@ -27,6 +27,8 @@ ARITHMETIC, MEMORY = "arithmetic", "memory"
 class Floor(Shown):
     """The least time of a cost on a machine, and what it is bound by."""
 
+    JSON = "seconds bound_by=binds operations bytes"
+
     machine: Machine
     operations: int
     bytes: int
@@ -37,7 +39,7 @@ class Floor(Shown):
 
     @property
     def binds(self) -> str:
-        """What takes longer."""
+        """The bottleneck: arithmetic or memory."""
         return ARITHMETIC if self.arithmetic >= self.memory else MEMORY
 
     def __str__(self) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import Amount
-from lattend.cost.quantities import STATE, WORK, label, label_and_name
-from lattend.cost.result import totals
-from lattend.cost.statement import COLUMNS
+from lattend.cost.layer import COLUMNS
+from lattend.cost.result import STATE, WORK, label, label_and_name, totals
 from lattend.counts.count import Count
+from lattend.draw.charts.bars import Bars
+from lattend.draw.picture import Picture
 from lattend.errors import DeadlineError, LattendError, NamingError, TooLarge
 from lattend.plans.plan import tile_text
 from lattend.report.numbers import format_value
@@ -21,6 +22,8 @@ from lattend.report.report import Report
 from lattend.report.table import Table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from lattend.cost.cost import Cost
 
 REPORT = Budget(4.0)  # for all that a report asks
@@ -119,7 +122,7 @@ def _lines(cost: Cost) -> list[tuple[str, str]]:
 
 
 def cache_label(cost: Cost) -> str:
-    """What is kept from one decoding step to the next: a KV cache, or the state of recurrent nets alone."""
+    """The label of the cache: KV cache, or recurrent state where all layers are recurrent."""
     streams = [layer.streams for _, layer in cost.parts if not layer.cache.is_zero]
     return STATE if streams and all(streams) else label("cache")
 
@@ -173,3 +176,41 @@ def _data(value: Any) -> Any:
         data = value.json()
         return {"pieces": data["pieces"], "domain": data["domain"], "at": data["at"]}
     return value
+
+
+FILLS = {"needed": "#10386b", "executed": "#2f6fb5", "dense": "#b8c9dd"}
+
+
+def draw_bars(cost: Cost, ax: Axes | None = None) -> Picture:
+    """The chart, one bar where all columns agree; every size must have a number."""
+    rows = _rows(cost)
+    title = f"Multiplies of {cost.name}{', backward' if cost.way == 'backward' else ''}"
+    shown = [
+        (name, values if len(set(values.values())) > 1 else {"needed": values["needed"]})
+        for name, values in rows
+    ]
+    return Picture(title, bars=(Bars("", tuple(shown), FILLS),)).onto(ax)
+
+
+def _rows(cost: Cost) -> list[tuple[str, dict[str, int]]]:
+    """Layers that are alike are put together, and those that multiply nothing are left out."""
+    rows: dict[str, dict[str, int]] = {}
+    times: dict[str, int] = {}
+    for many, layer in cost.parts:
+        one = replace(cost, name=layer.name, parts=((many, layer),))
+        values = {column: getattr(one, column).multiplies for column in COLUMNS}
+        if any(not isinstance(value, int) for value in values.values()):
+            raise NamingError(
+                "a chart needs a number for every size: give " + ", ".join(f"{n}=…" for n in one.names)
+            )
+        if not any(values.values()):
+            continue
+        total = rows.setdefault(layer.name, dict.fromkeys(COLUMNS, 0))
+        for column, value in values.items():
+            total[column] += value
+        count = cost.number_or_formula(many)
+        times[layer.name] = times.get(layer.name, 0) + (count if isinstance(count, int) else 1)
+    if not rows:
+        raise NamingError(f"{cost.name} multiplies nothing, so that there is no bar to draw")
+    named = {name: f"{name} × {times[name]}" if times[name] > 1 else name for name in rows}
+    return [(named[name], values) for name, values in rows.items()]

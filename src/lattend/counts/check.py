@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lattend.counts.closed import Closed
 from lattend.counts.counting import closed_count
-from lattend.counts.enumeration import CHUNK, MAX_PAIRS
+from lattend.counts.tiles import CHUNK, MAX_PAIRS
 from lattend.errors import DomainError, TooLarge
+from lattend.report.data import Data
 from lattend.report.shown import Shown
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import Rule
@@ -39,8 +39,10 @@ class Mismatch(Shown):
 
 
 @dataclass(frozen=True)
-class CountCheck(Shown):
+class CountCheck(Shown, Data):
     """The compared sizes and parameters, and the first mismatch; true if there is none."""
+
+    JSON = "rule agrees=__bool__ cases pairs upto complete mismatch"
 
     rule: str
     cases: int
@@ -66,20 +68,6 @@ class CountCheck(Shown):
         upto = "; ".join(f"{', '.join(names)} up to {limit}" for limit, names in limits.items())
         looked = f"{self.cases:,} {'case' if self.cases == 1 else 'cases'}, {self.pairs:,} pairs"
         return f"count, rows and columns agree in {looked}" + (f": {upto}" if upto else "")
-
-    def json(self) -> dict[str, Any]:
-        mismatch = self.mismatch
-        return {
-            "rule": self.rule,
-            "agrees": bool(self),
-            "cases": self.cases,
-            "pairs": self.pairs,
-            "upto": dict(self.upto),
-            "complete": self.complete,
-            "mismatch": None
-            if mismatch is None
-            else {"at": mismatch.at, "closed": mismatch.closed, "enumerated": mismatch.enumerated},
-        }
 
 
 def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> CountCheck:
@@ -159,12 +147,8 @@ def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int
     return sizes, upto, total
 
 
-def _lengths(rule: Rule, size: Mapping[str, int]) -> list[int]:
-    return [size[name] for name in rule.limits.values()]
-
-
 def _area(rule: Rule, size: Mapping[str, int]) -> int:
-    return prod(_lengths(rule, size))
+    return prod(size[name] for name in rule.limits.values())
 
 
 def _split(combinations: Ints, area: int) -> Iterator[Ints]:
@@ -183,7 +167,7 @@ def _compared(
     rule: Rule, forms: list[Closed], size: Mapping[str, int], parameters: list[str], part: Ints
 ) -> Mismatch | None:
     """The first mismatch at this size, in the order of the combinations."""
-    lengths = _lengths(rule, size)
+    lengths = [size[name] for name in rule.limits.values()]
     ranges = np.ix_(np.arange(len(part)), *(np.arange(length) for length in lengths))
     columns = {name: part[:, i].reshape(ranges[0].shape) for i, name in enumerate(parameters)}
     positions = dict(zip(rule.positions, ranges[1:], strict=True))

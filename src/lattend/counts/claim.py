@@ -18,26 +18,25 @@ from lattend.counts.formula import (
     BigO,
     ClaimSide,
     Formula,
-    Number,
     Sum,
     WrittenClaim,
     substituted,
+    value_at,
     walk,
 )
 from lattend.counts.formula_parser import parse_claim, parse_formula
-from lattend.counts.formula_value import value_at
+from lattend.counts.formula_scan import meant
 from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
-from lattend.counts.synonyms import meant
 from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import DeadlineError, DomainError, NoClosedForm, TextError, UnknownName
 from lattend.rules.language.evaluation import evaluate
-from lattend.rules.language.expr import Name
+from lattend.rules.language.expr import Name, Num
+from lattend.rules.language.grammar import Source
 from lattend.rules.language.parser import parse_assumption
-from lattend.rules.language.tokens import Source
 from lattend.sets import Region
 from lattend.sets.guard import guarded
-from lattend.sets.piece import Piece
+from lattend.sets.region import Piece
 
 _WORD = re.compile("[A-Za-z]+")
 LAST = Budget(1.0)  # to look for a counterexample among numbers, where no more is known in time
@@ -72,7 +71,7 @@ def judge(
     no longer has. Where it must be `exact`, an order of growth fails.
     """
     replacements: dict[str, Formula] = {name: _new_name(count, new) for name, new in (rename or {}).items()}
-    replacements |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
+    replacements |= {name: Num(value) for name, value in (values or {}).items()}
     reading = _read(count, text, replacements)
     order = next((side.text for side in reading.claim.sides if isinstance(side.node, BigO)), "")
     if exact and order:
@@ -114,7 +113,7 @@ def judge_number(
         if not evaluate(parse_assumption(assumption), values, {}):
             values_text = ", ".join(f"{name} = {value}" for name, value in values.items())
             raise DomainError(f"{values_text} contradicts the assumption {assumption}")
-    known = {name: Number(Fraction(value)) for name, value in values.items()}
+    known = {name: Num(value) for name, value in values.items()}
     put = known | {
         name: substituted(cast(Formula, parse_formula(new, values)), known)
         for name, new in (rename or {}).items()
@@ -193,7 +192,7 @@ def _read(
     words = {*_WORD.findall(text)}
     notes += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
     put = {**replacements, **{name: Name(new) for name, new in named.items()}}
-    sides = [ClaimSide(_replaced_side(side.node, put), side.text) for side in claim.sides]
+    sides = [ClaimSide(substituted(side.node, put), side.text) for side in claim.sides]
     notes = [*([f"{claim.name} read as the count"] if claim.name else []), *notes, *claim.readings]
     return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(notes)), text)
 
@@ -263,12 +262,6 @@ def _unknown(name: str, known: list[str], options: list[str], text: str, start: 
     message = f"this count has no {name}; it has {', '.join(known) or 'no names'}; {hint}"
     error = Source("formula", text).error(message, start, end)
     return UnknownName(error.message, text, start, end, name, known, options, error.reason)
-
-
-def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO:
-    if isinstance(node, BigO):
-        return replace(node, body=substituted(node.body, replacements))
-    return substituted(node, replacements)
 
 
 # Judging

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.counts.factor import by_axis
 from lattend.counts.simplify import simplified
 from lattend.errors import NoClosedForm
 from lattend.rules.axes import LINE, Axis
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Condition, Name, Truth
+from lattend.rules.language.expr import And, Condition, Name, Not, Or, Truth
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
 from lattend.sets import Bound, PointSet, Region, Space, moduli_of, region_of, within
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.region import Piece, uncovered
 
 LARGEST_SIZE, MOST_QUOTIENTS = 10_000, 200  # of a size whose quotients by all numbers are gone through
 LARGE = 1 << 60  # beyond, sums with it might leave 64 bits
+MOST_CONDITIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,3 +277,71 @@ def covering(closed: Closed) -> list[Piece]:
     """Returns the pieces, including one that is 0, so that they cover the domain."""
     rest = uncovered(closed.pieces, closed.domain)
     return closed.pieces if rest.is_empty() else [*closed.pieces, Piece(rest, Polynomial({}))]
+
+
+def by_axis(condition: Condition, axes: tuple[Axis, ...]) -> list[tuple[Condition, ...]] | None:
+    """Returns disjoint products with one condition for each axis, whose union is `condition`, or None.
+
+    `qy == ky or qx == kx` is [(qy == ky, true), (not qy == ky, qx == kx)].
+    """
+    if len(axes) == 1:
+        return [(condition,)]
+    axis, rest = axes[0], axes[1:]
+    mine = {axis.query, axis.key}
+    others = {name for other in rest for name in (other.query, other.key)}
+    condition = _gathered(condition, mine, others)
+    atoms = _axis_conditions(condition, mine, others)
+    if atoms is None or len(atoms) > MOST_CONDITIONS:
+        return None
+    by_residual: dict[Condition, list[Condition]] = {}
+    for chosen, residual in expr.choices(condition, atoms):
+        if residual == Truth(False):
+            continue
+        literals = [atom if value else expr.negated(atom) for atom, value in chosen.items()]
+        by_residual.setdefault(residual, []).append(expr.all_of(*literals))
+    products: list[tuple[Condition, ...]] = []
+    for residual, choices in by_residual.items():
+        tails = by_axis(residual, rest)
+        if tails is None:
+            return None
+        products.extend((expr.any_of(*choices), *tail) for tail in tails)
+    return products
+
+
+def _touches(condition: Condition, names: set[str]) -> bool:
+    return any(name in names for name in expr.names(condition))
+
+
+def _gathered(node: Condition, mine: set[str], others: set[str]) -> Condition:
+    """Returns the condition with conditions on one axis grouped together."""
+    match node:
+        case Not():
+            return Not(_gathered(node.arg, mine, others))
+        case And() | Or():
+            join = expr.all_of if isinstance(node, And) else expr.any_of
+            kind = type(node)
+            own = tuple(arg for arg in node.args if not _touches(arg, others) and _touches(arg, mine))
+            rest = tuple(_gathered(arg, mine, others) for arg in node.args if arg not in own)
+            if len(own) < 2:
+                return join(*own, *rest)
+            return kind((kind(own), *rest)) if rest else kind(own)
+        case _:
+            return node
+
+
+def _axis_conditions(node: Condition, mine: set[str], others: set[str]) -> list[Condition] | None:
+    """The largest parts that speak of this axis alone, each once; None if a part mixes axes."""
+    if not _touches(node, mine):
+        return []
+    if not _touches(node, others):
+        return [node]
+    match node:
+        case And() | Or():
+            parts = [_axis_conditions(arg, mine, others) for arg in node.args]
+        case Not():
+            parts = [_axis_conditions(node.arg, mine, others)]
+        case _:
+            return None
+    if any(part is None for part in parts):
+        return None
+    return list(dict.fromkeys(atom for part in parts for atom in part or ()))

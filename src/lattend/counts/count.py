@@ -22,7 +22,7 @@ from lattend.rules.language.parser import parse_assumption
 from lattend.rules.rule import Rule, check_integer
 from lattend.sets import Bound, Region, region_of
 from lattend.sets.guard import guarded
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.region import Piece, uncovered
 from lattend.wording import many
 
 if TYPE_CHECKING:
@@ -162,12 +162,7 @@ class Count(Shown):
 
     def counted_from(self, first: int) -> Count:
         """The same count per query or per key, with positions that begin at another number."""
-        from lattend.counts.counting import closed_count
-
-        count = closed_count(self.rule, self.fixed, self.budget, first)
-        for text in self.assumed:
-            count = count.assuming(text)
-        return count
+        return replace(self, first=first)._derived_again(self.rule)
 
     def related(self) -> Iterator[tuple[Count, str]]:
         """Yields other counts of the same rule that a formula may be, with their descriptions."""

@@ -11,8 +11,7 @@ from math import isfinite
 from lattend.budget import Budget
 from lattend.counts.closed import closed_form, forget_lines
 from lattend.counts.count import Count
-from lattend.counts.data import counted_from_data
-from lattend.counts.enumeration import enumerated, enumerated_per
+from lattend.counts.tiles import counted_from_data, enumerated, enumerated_per
 from lattend.errors import (
     DeadlineError,
     EngineMissing,
@@ -23,7 +22,7 @@ from lattend.errors import (
     TooLarge,
 )
 from lattend.rules.language import expr
-from lattend.rules.language.moduli import with_modulus
+from lattend.rules.language.linear import with_modulus
 from lattend.rules.rule import Rule
 from lattend.sets.guard import forget_sets, remembered
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from lattend.counts.conditions import condition_text
-from lattend.counts.notation import Notation, latex_name
+from lattend.counts.notation import Notation, condition_text, latex_name
 from lattend.counts.prove import solved
 from lattend.rules.language.linear import Linear, Monomial, Quotient, Remainder, monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, bound_at
-from lattend.sets.piece import Piece
+from lattend.sets.region import Piece
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count

@@ -9,19 +9,18 @@ from functools import partial
 from itertools import islice
 
 from lattend.counts.algebra import factored
-from lattend.counts.conditions import condition_text
 from lattend.counts.count import Count
-from lattend.counts.formula import Apply, Formula, Number, walk
-from lattend.counts.formula_value import value_at
-from lattend.counts.notation import Notation
+from lattend.counts.formula import Formula, applied, value_at, walk
+from lattend.counts.notation import Notation, condition_text
 from lattend.counts.prove import never_zero, solved, vanishes
 from lattend.counts.symbolic import ONE, Case, cases, coordinate
 from lattend.counts.verdict import NOWHERE, Counterexample, Verdict
 from lattend.errors import NoClosedForm
+from lattend.rules.language.expr import Num
 from lattend.rules.language.linear import Linear
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.region import Piece, uncovered
 
 MOST_TRIED = 8_000  # numbers, so that a verdict does not depend on how busy the machine is
 MOST_SOLUTIONS_TRIED = 1_000
@@ -43,7 +42,7 @@ def judge_equation(count: Count, left: Formula | None, right: Formula, text: str
     left_count, difference = count, right
     if left is not None:  # then their difference is a formula for nothing
         left_count = replace(count, closed=replace(count.closed, pieces=[], line=None))
-        difference = Apply("-", (right, left))
+        difference = applied("-", right, left)
 
     compared = partial(_compared, count, left, right)
     nothing = count.closed.domain - count.closed.domain
@@ -241,7 +240,7 @@ def _counterexample(
     n every parameter runs past n by more than a degree, beyond which a polynomial that agrees cannot differ.
     """
     margin = 3 + max((piece.formula.degree() for piece in count.closed.pieces), default=0)
-    numbers = (abs(int(node.value)) for node, _ in walk(formula) if isinstance(node, Number))
+    numbers = (abs(node.value) for node, _ in walk(formula) if isinstance(node, Num))
     margin += min(MAX_SIZE, max(numbers, default=0))
     positions = {*count.fixed}
     for lowest in (1, 0, None):

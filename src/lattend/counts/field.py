@@ -31,8 +31,8 @@ from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule, check_integer
 from lattend.sets import Space, region_of
 from lattend.sets.guard import remembered
-from lattend.sets.piece import Piece
 from lattend.sets.powers import Extent, Relation, least_power
+from lattend.sets.region import Piece
 from lattend.wording import listed, many
 
 MOST_LAYERS = 1 << 20

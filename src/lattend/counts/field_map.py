@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lattend.counts.closed import Closed
 from lattend.counts.field import Bools, flat_mask, one_layer
 from lattend.errors import DomainError, NoClosedForm, NotAffineError
+from lattend.report.data import Data
 from lattend.report.shown import Shown
 from lattend.report.table import WIDTH, wrap_text
 from lattend.rules.language import expr
@@ -31,12 +32,14 @@ Ints = NDArray[Any]  # of int64, or of Python's where they are larger
 
 
 @dataclass(frozen=True)
-class FieldMap(Shown):
+class FieldMap(Shown, Data):
     """The first layer of each cell: -1 where none is, 0 from a position to itself.
 
     On a line the rows are queries and the columns are keys; of an image they are the rows and columns of the
     keys of `pixel`. `rows` and `columns` are the positions shown, not all of them where there are many.
     """
+
+    JSON = "rows columns first_layers=layers pixel"
 
     rows: list[int]
     columns: list[int]
@@ -70,8 +73,8 @@ class FieldMap(Shown):
             block = slice(first, first + each)
             heads: list[tuple[object, list[Any]]] = [("", self.columns), *zip(self.rows, cells, strict=True)]
             lines += [
-                "".join((f"{row:>{side}}", *(f" {cell:>{across}}" for cell in found[block])))
-                for row, found in heads
+                "".join((f"{row:>{side}}", *(f" {cell:>{across}}" for cell in row_cells[block])))
+                for row, row_cells in heads
             ]
         return "\n".join(lines)
 
@@ -87,10 +90,6 @@ class FieldMap(Shown):
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex()}$"
-
-    def json(self) -> dict[str, Any]:
-        """The positions shown and the layers, row by row; -1 where none connects."""
-        return {"rows": self.rows, "columns": self.columns, "first_layers": self.layers, "pixel": self.pixel}
 
 
 def field_map(rule: Rule, pixel: tuple[int, int] | None = None) -> FieldMap:

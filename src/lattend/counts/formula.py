@@ -1,30 +1,37 @@
-"""The tree of a formula: numbers, names, operations, sums, pieces; each remembers its span in the text."""
+"""Formulas: the terms of rules, with fractions, powers, sums and pieces; claims, and exact values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from math import ceil, floor
+from typing import Any, Literal, cast, overload
 
-from lattend.rules.language.expr import CompareOp, Name, Span
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import ARITHMETIC, COMPARE
+from lattend.rules.language.expr import (
+    And,
+    Arith,
+    ArithOp,
+    Compare,
+    Condition,
+    Lookup,
+    Name,
+    Not,
+    Num,
+    Or,
+    Span,
+    Term,
+    Truth,
+)
 from lattend.rules.language.grammar import Parsed
 
-Op = Literal["+", "-", "*", "/", "^", "//", "%", "neg", "floor", "ceil", "min", "max", "abs"]
+MAX_SUMMANDS = 100_000
+MAX_POWER = 10_000
+ALWAYS = Truth(True)
+
 OrderSign = Literal["O", "Theta", "Omega", "o", "omega"]
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    value: Fraction
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    op: Op
-    args: tuple[Formula, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +46,15 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class FormulaRelation:
-    """A comparison of two formulas; `w divides n` is `n % w == 0`."""
-
-    sign: CompareOp
-    left: Formula
-    right: Formula
-
-
-@dataclass(frozen=True, slots=True)
-class Junction:
-    """Conditions joined by `and` or by `or`; without any, `and` is true."""
-
-    op: Literal["and", "or"]
-    args: tuple[Condition, ...]
-
-
-Condition = FormulaRelation | Junction
-ALWAYS = Junction("and", ())
-
-
-@dataclass(frozen=True, slots=True)
 class Piecewise:
     """The formula of the first condition that holds; undefined if none holds."""
 
     pieces: tuple[tuple[Formula, Condition], ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+
+
+# The arguments of an Arith in a formula, and the sides of a Compare, may be sums and pieces too
+Formula = Term | Sum | Piecewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +64,6 @@ class BigO:
     body: Formula
     sign: OrderSign = "O"
     span: Span | None = field(default=None, compare=False, repr=False)
-
-
-Formula = Number | Name | Apply | Sum | Piecewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,81 +90,143 @@ class WrittenClaim:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFormula(Parsed):
-    """A parsed part of a formula, with bounds on the terms and the degree of its expansion.
+    """A parsed part of a formula: whether it is a quotient, and the pieces of a sum as it is written.
 
-    `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
+    The summands have their signs; a bracket holds none.
     """
 
-    terms: int = 1
-    degree: int = 0
     quotient: bool = False
     summands: tuple[Summand, ...] = ()
 
 
-Summand = tuple[Op, ParsedFormula]
+Summand = tuple[ArithOp, ParsedFormula]
+
+
+def applied(op: ArithOp, *args: Formula, span: Span | None = None) -> Arith:
+    """Returns an operation on formulas."""
+    return Arith(op, cast(tuple[Term, ...], args), span)
+
+
+def rational(value: int | Fraction, span: Span | None = None) -> Term:
+    """Returns a number as a formula; a fraction is a quotient of two.
+
+    >>> rational(Fraction(1, 2))
+    Arith(op='/', args=(Num(value=1), Num(value=2)))
+    """
+    above, below = Num(value.numerator, span), Num(value.denominator, span)
+    return above if value.denominator == 1 else applied("/", above, below, span=span)
+
+
+def children(node: Formula | Condition) -> tuple[Formula | Condition, ...]:
+    """Returns the children of a node; the body of a sum is the last."""
+    match node:
+        case Sum():
+            return (node.low, node.high, node.body)
+        case Piecewise():
+            return tuple(part for piece in node.pieces for part in piece)
+        case _:
+            return expr.children(node)
 
 
 def walk(
-    node: Formula | BigO, bound: frozenset[str] = frozenset()
-) -> Iterator[tuple[Formula, frozenset[str]]]:
+    node: Formula | Condition | BigO, bound: frozenset[str] = frozenset()
+) -> Iterator[tuple[Formula | Condition, frozenset[str]]]:
     """Yields every node of a formula, with the indices of the sums around it."""
+    top = node.body if isinstance(node, BigO) else node
+    yield top, bound
+    *outer, last = children(top) or (None,)
+    for part in outer:
+        yield from walk(cast(Formula, part), bound)
+    if last is not None:
+        yield from walk(last, bound | {top.variable} if isinstance(top, Sum) else bound)
+
+
+@overload
+def substituted(formula: Formula, replacements: Mapping[str, Formula]) -> Formula: ...
+@overload
+def substituted(formula: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO: ...
+def substituted(formula: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO:
+    """The formula with names replaced; the index of a sum hides a name of the same spelling."""
+    return _substituted(formula, replacements)
+
+
+def _substituted(node: Formula | BigO | Condition, replacements: Mapping[str, Formula]) -> Any:
     match node:
         case BigO():
-            yield from walk(node.body, bound)
-            return
-        case Apply():
-            below = [(arg, bound) for arg in node.args]
-        case Sum():
-            below = [(node.low, bound), (node.high, bound), (node.body, bound | {node.variable})]
-        case Piecewise():
-            below = [(part, bound) for piece, when in node.pieces for part in (piece, *_compared(when))]
-        case Number() | Name():
-            below = []
-    yield node, bound
-    for part, inside in below:
-        yield from walk(part, inside)
-
-
-def _compared(condition: Condition) -> Iterator[Formula]:
-    """The formulas that a condition compares."""
-    match condition:
-        case FormulaRelation():
-            yield from (condition.left, condition.right)
-        case Junction():
-            for arg in condition.args:
-                yield from _compared(arg)
-
-
-def substituted(formula: Formula, replacements: Mapping[str, Formula]) -> Formula:
-    """The formula with names replaced; the index of a sum hides a name of the same spelling."""
-    match formula:
+            return BigO(_substituted(node.body, replacements), node.sign, node.span)
         case Name():
-            return replacements.get(formula.name, formula)
-        case Number():
-            return formula
-        case Apply():
-            args = tuple(substituted(arg, replacements) for arg in formula.args)
-            return Apply(formula.op, args, formula.span)
+            return replacements.get(node.name, node)
         case Piecewise():
-            pieces = (
-                (substituted(piece, replacements), _substituted(when, replacements))
-                for piece, when in formula.pieces
-            )
-            return Piecewise(tuple(pieces), formula.span)
+            pieces = (tuple(_substituted(part, replacements) for part in piece) for piece in node.pieces)
+            return Piecewise(tuple(cast(Any, pieces)), node.span)
         case Sum():
-            low, high = substituted(formula.low, replacements), substituted(formula.high, replacements)
             taken = {n.name for new in replacements.values() for n, _ in walk(new) if isinstance(n, Name)}
-            index = formula.variable
+            index = node.variable
             while index in taken:
                 index += "_"  # a replacement must not be caught by the sum
-            inner = {**replacements, formula.variable: Name(index)}
-            return Sum(substituted(formula.body, inner), index, low, high, formula.span)
+            low, high = _substituted(node.low, replacements), _substituted(node.high, replacements)
+            inner = {**replacements, node.variable: Name(index)}
+            return Sum(_substituted(node.body, inner), index, low, high, node.span)
+        case _:
+            return expr.rebuilt(node, [_substituted(part, replacements) for part in expr.children(node)])
 
 
-def _substituted(condition: Condition, replacements: Mapping[str, Formula]) -> Condition:
+# Values
+
+
+def value_at(formula: Formula, values: Mapping[str, int]) -> Fraction | None:
+    """Returns the exact value of a formula at numbers; None if it is undefined, as for a division by 0."""
+    try:
+        return _value(formula, values)
+    except (ZeroDivisionError, OverflowError):
+        return None
+
+
+def _value(node: Formula, values: Mapping[str, int]) -> Fraction:
+    match node:
+        case Num():
+            return Fraction(node.value)
+        case Name():
+            return Fraction(values[node.name])
+        case Arith():
+            return Fraction(_OPERATIONS[node.op](*(_value(arg, values) for arg in node.args)))
+        case Sum():
+            low, high = ceil(_value(node.low, values)), floor(_value(node.high, values))
+            if high - low > MAX_SUMMANDS:
+                raise OverflowError
+            summands = (_value(node.body, {**values, node.variable: i}) for i in range(low, high + 1))
+            return sum(summands, Fraction(0))
+        case Piecewise():
+            for piece, when in node.pieces:
+                if _holds(when, values):
+                    return _value(piece, values)
+            raise ZeroDivisionError
+        case Lookup():
+            raise ValueError("a formula looks up no data")
+
+
+def _holds(condition: Condition, values: Mapping[str, int]) -> bool:
     match condition:
-        case FormulaRelation():
-            left, right = (substituted(side, replacements) for side in (condition.left, condition.right))
-            return FormulaRelation(condition.sign, left, right)
-        case Junction():
-            return Junction(condition.op, tuple(_substituted(arg, replacements) for arg in condition.args))
+        case Truth():
+            return condition.value
+        case And(args=args):
+            return all(_holds(arg, values) for arg in args)
+        case Or(args=args):
+            return any(_holds(arg, values) for arg in args)
+        case Not():
+            return not _holds(condition.arg, values)
+        case Compare():
+            return COMPARE[condition.op](_value(condition.left, values), _value(condition.right, values))
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1 or abs(exponent) > MAX_POWER:
+        raise OverflowError
+    return base ** int(exponent)
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {  # of fractions
+    **ARITHMETIC,
+    **{"/": Fraction.__truediv__, "//": Fraction.__floordiv__, "%": Fraction.__mod__, "^": _power},
+    **{"floor": floor, "ceil": ceil, "min": min, "max": max},
+}

@@ -2,44 +2,68 @@ r"""Formulas and claims as people write them: plain text, Unicode or LaTeX, read
 
     parse_formula("n(n + 1)/2") == parse_formula(r"\frac{n(n+1)}{2}")
 
-is Apply("/", (Apply("*", (n, n + 1)), 2)) either way: names side by side are a product. From loosest to
+is Arith("/", (Arith("*", (n, n + 1)), 2)) either way: names side by side are a product. From loosest to
 tightest: + -, * / // %, -x, ^.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from math import comb, factorial
+from math import comb, factorial, prod
 from typing import ClassVar, cast
 
 from lattend.counts.formula import (
-    Apply,
     BigO,
     ClaimSide,
     Formula,
-    Number,
-    Op,
     OrderSign,
     ParsedFormula,
     Sum,
     WrittenClaim,
+    applied,
+    children,
+    rational,
+    walk,
 )
 from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
-from lattend.counts.piecewise_parser import RELATIONS, Definition, limited, read_rows, take_definitions
-from lattend.counts.sum_parser import ADD, MULTIPLY, read_dots, read_sigma, summands
+from lattend.counts.piecewise_parser import Definition, end_of_head, read_rows, take_definitions
+from lattend.counts.sum_parser import read_dots, read_sigma, summands
 from lattend.errors import TextError
-from lattend.rules.language.expr import Name
-from lattend.rules.language.grammar import Parser
-from lattend.rules.language.tokens import Source, Token
+from lattend.rules.language.expr import (
+    And,
+    Arith,
+    ArithOp,
+    Compare,
+    Condition,
+    Name,
+    Num,
+    Or,
+    Span,
+    Term,
+    Truth,
+)
+from lattend.rules.language.grammar import (
+    ADD,
+    AND,
+    COMPARE,
+    MULTIPLY,
+    NEGATE,
+    OR,
+    POWER,
+    ConditionParser,
+    Source,
+    Token,
+)
 
+MAX_SIZE = 5_000  # parts of a formula that holds definitions
 MAX_TERMS = 5_000
 MAX_DEGREE = 32
 
-_NEGATE, _POWER = MULTIPLY + 1, MULTIPLY + 2
-_LEVEL = {"+": ADD, "-": ADD, "*": MULTIPLY, "/": MULTIPLY, "//": MULTIPLY, "%": MULTIPLY, "^": _POWER}
+_RELATIONS = ("=", "!=", "<=", "<", ">=", ">", "∣", "∤")
+_SIGNS = {"+": ADD, "-": ADD, "*": MULTIPLY, "/": MULTIPLY, "//": MULTIPLY, "%": MULTIPLY, "^": POWER}
 _EXAMPLE = {
     **{
         "floor": "floor(n/w)",
@@ -66,7 +90,7 @@ def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
     Names side by side are a product: with `known={"n", "t"}` also `nt`, which is otherwise one name.
 
     >>> parse_formula("2n", known={"n"})
-    Apply(op='*', args=(Number(value=Fraction(2, 1)), Name(name='n')))
+    Arith(op='*', args=(Num(value=2), Name(name='n')))
     """
     return FormulaParser(text, known).whole()
 
@@ -98,23 +122,21 @@ def parse_claim(
 
 def _heading(parser: FormulaParser) -> str:
     """Reads the name before the first equals sign, `N =` or `N(n, t) =`, unless it is a known name."""
-    tokens, name = parser.tokens, parser.current
-    end = 1
-    if parser.following.value == "(":
-        while end < len(tokens) - 1 and (tokens[end].kind == "name" or tokens[end].value in ("(", ",")):
-            end += 1
-        end += tokens[end].value == ")"
-    is_new = name.kind == "name" and name.value not in {*parser.known, *FUNCTIONS, *ORDERS}
-    if not is_new or tokens[min(end, len(tokens) - 1)].value != "=":
+    name, end = parser.current.value, end_of_head(parser.tokens, parser.at)
+    head = parser.tokens[parser.at : end]
+    if end is None or name in {*parser.known, *FUNCTIONS, *ORDERS}:
+        return ""
+    if any(token.kind != "name" and token.value not in ("(", ",", ")") for token in head):
         return ""
     parser.at = end + 1
-    return name.value
+    return name
 
 
-class FormulaParser(Parser[ParsedFormula]):
+class FormulaParser(ConditionParser[ParsedFormula]):
     """Reads one text."""
 
-    LEVEL: ClassVar = _LEVEL
+    LEVEL: ClassVar = {**_SIGNS, "or": OR, "and": AND, **dict.fromkeys(_RELATIONS, COMPARE)}
+    LOOSEST: ClassVar = ADD
     CLOSING: ClassVar = {"(": ")", "[": "]", "{": "}", "⌊": "⌋", "⌈": "⌉"}
 
     def __init__(
@@ -124,7 +146,9 @@ class FormulaParser(Parser[ParsedFormula]):
         source.check_length()
         super().__init__(source, tokens(source, known))
         self.known = set(known)
-        self.definitions = {name: Definition(_known(node)) for name, node in (definitions or {}).items()}
+        parts = {name: ParsedFormula(node, 0, 0) for name, node in (definitions or {}).items()}
+        self.definitions = {name: Definition(part) for name, part in parts.items()}
+        self.in_condition = False
         self.readings: list[str] = []
         self.open_sums: list[tuple[int, int]] = []  # where the body of a sum may have lost its bracket
         # what a product is made of: names, and quotients and functions, which stay as they are
@@ -144,7 +168,7 @@ class FormulaParser(Parser[ParsedFormula]):
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
         order = self.current if self.is_order(self.current, self.following) else None
         self.at += order is not None
-        piece = self.operand(ADD) if order else self.formula()
+        piece = self.limited(self.operand(ADD)) if order else self.formula()
         if order is None:
             return ClaimSide(piece.node, self.written(*piece.span))
         if self.current.kind != "end" and self.current.value != "=":
@@ -157,7 +181,7 @@ class FormulaParser(Parser[ParsedFormula]):
         piece = self.expression(ADD)
         if self.current.value in ("when", "otherwise", ";"):
             piece = read_rows(self, piece)
-        return limited(self, piece) if self.definitions else piece
+        return self.limited(piece)
 
     def written(self, start: int, end: int) -> str:
         """Returns the text from start to end on one line."""
@@ -171,27 +195,23 @@ class FormulaParser(Parser[ParsedFormula]):
     # Operators, by precedence
 
     def level(self, token: Token) -> int:
-        begins = token.kind in ("number", "name") or token.value in (
-            *self.CLOSING,
-            "Σ",
-            "frac",
-            "binom",
-            "begin",
-        )
-        return MULTIPLY if begins else self.LEVEL.get(token.value, 0)
+        if token.kind in ("number", "name") or token.value in (*self.CLOSING, "Σ", "frac", "binom", "begin"):
+            return MULTIPLY
+        level = self.LEVEL.get(token.value, 0)
+        return level if level >= ADD or self.in_condition else 0
 
-    def operator(self, left: ParsedFormula, sign: Token, level: int) -> ParsedFormula:
+    def arithmetic(self, left: ParsedFormula, sign: Token, level: int) -> ParsedFormula:
         if sign.value not in self.LEVEL:
             self.check_reading(left, sign)
             return self.applied("*", left, self.expression(MULTIPLY + 1))
-        if level == _POWER:
-            return self.power(left, self.deeper(sign, partial(self.expression, _POWER)))
+        if level == POWER:
+            return self.power(left, self.deeper(sign, partial(self.expression, POWER)))
         if self.current.value == "…":
-            return read_dots(self, left, cast(Op, sign.value))
+            return read_dots(self, left, cast(ArithOp, sign.value))
         right = self.expression(level + 1)
-        result = self.applied(cast(Op, sign.value), left, right)
+        result = self.applied(cast(ArithOp, sign.value), left, right)
         if level == ADD:
-            return replace(result, summands=(*summands(left), (cast(Op, sign.value), right)))
+            return replace(result, summands=(*summands(left), (cast(ArithOp, sign.value), right)))
         return replace(result, quotient=sign.value in ("/", "//", "%"))
 
     def check_reading(self, left: ParsedFormula, token: Token) -> None:
@@ -200,29 +220,23 @@ class FormulaParser(Parser[ParsedFormula]):
         if token.kind == "number":
             raise self.error(f"write * between {before.value} and {token.value}", before.start, token.end)
         spaced = token.start > before.end
-        if left.quotient and not (spaced and left.degree == 0):  # 1/2 n is half of n
+        has_name = any(isinstance(node, Name) for node, _ in walk(left.node))
+        if left.quotient and (has_name or not spaced):  # 1/2 n is half of n
             shown = self.source.part(left.start, token.end)
             message = f"{shown} can be read in two ways; write * or brackets, as in (n/2)*(w + 1) or 1/(2*n)"
             raise self.error(message, left.start, token.end)
 
-    def applied(self, op: Op, left: ParsedFormula, right: ParsedFormula) -> ParsedFormula:
-        terms, degree = left.terms + right.terms, max(left.degree, right.degree)
-        if op == "*":
-            terms, degree = left.terms * right.terms, left.degree + right.degree
-        elif op not in ("+", "-"):
-            terms = max(left.terms, right.terms)
-        if op in ("/", "//", "%") and isinstance(right.node, Number) and right.node.value == 0:
+    def applied(self, op: ArithOp, left: ParsedFormula, right: ParsedFormula) -> ParsedFormula:
+        if op in ("/", "//", "%") and right.node == Num(0):
             raise self.error("this divides by 0", *right.span)
-        return self.piece(op, (left, right), left.start, right.end, terms, degree)
+        return self.piece(op, (left, right), left.start, right.end)
 
     def power(self, base: ParsedFormula, exponent: ParsedFormula) -> ParsedFormula:
-        value = exponent.node.value if isinstance(exponent.node, Number) else None
-        if value is None or value.denominator != 1 or not 0 <= value <= MAX_DEGREE:
+        e = exponent.node.value if isinstance(exponent.node, Num) else None
+        if e is None or not 0 <= e <= MAX_DEGREE:
             message = f"an exponent is a whole number from 0 to {MAX_DEGREE}; counts have no other powers"
             raise self.error(message, *exponent.span)
-        e = int(value)
-        terms = comb(base.terms + e - 1, e) if base.terms <= MAX_TERMS else base.terms
-        return self.piece("^", (base, exponent), base.start, exponent.end, terms, base.degree * e)
+        return self.piece("^", (base, exponent), base.start, exponent.end)
 
     # Operands
 
@@ -246,32 +260,32 @@ class FormulaParser(Parser[ParsedFormula]):
             self.at += 1
             integer_part, _, decimals = token.value.partition(".")
             integer = self.source.integer(Token("number", integer_part + decimals, *span))
-            return ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
+            return ParsedFormula(rational(Fraction(integer, 10 ** len(decimals)), span), *span)
         if token.kind == "name":
             self.at += 1
             if self.is_order(token, self.current):
                 raise self.alone(token)
             if token.value in self.definitions:
                 return self.definitions[token.value].at([], *span)
-            return ParsedFormula(Name(token.value, span), *span, degree=1)
+            return ParsedFormula(Name(token.value, span), *span)
         raise self.missing_operand(self.previous, token)
 
     def signed(self, sign: Token) -> ParsedFormula:
-        arg = self.expression(_NEGATE)
+        arg = self.expression(NEGATE)
         if sign.value == "+":
             return arg
-        return self.piece("neg", (arg,), sign.start, arg.end, arg.terms, arg.degree)
+        return self.piece("neg", (arg,), sign.start, arg.end)
 
     def bracket(self, opening: Token) -> ParsedFormula:
         if self.current.value == self.CLOSING[opening.value]:
             message = "there is nothing between these brackets; write a formula there"
             raise self.error(message, opening.start, self.current.end)
-        inner = self.expression(ADD)
+        inner = self.expression(OR if opening.value == "(" else ADD)
         end = self.close(opening)
         if opening.value in ("⌊", "⌈"):
             op = "floor" if opening.value == "⌊" else "ceil"
-            return self.piece(op, (inner,), opening.start, end, inner.terms, inner.degree)
-        return ParsedFormula(inner.node, opening.start, end, inner.depth, inner.terms, inner.degree)
+            return self.piece(op, (inner,), opening.start, end)
+        return ParsedFormula(inner.node, opening.start, end, inner.depth)
 
     def stacked(self, command: Token) -> ParsedFormula:
         """The two groups of a fraction or of a binomial coefficient."""
@@ -285,20 +299,20 @@ class FormulaParser(Parser[ParsedFormula]):
         top, bottom = groups
         if command.value == "binom":
             return self.binomial(top, bottom, command.start, bottom.end)
-        quotient = self.applied("/", top, bottom)
-        return self.piece("/", (top, bottom), command.start, bottom.end, quotient.terms, quotient.degree)
+        self.applied("/", top, bottom)  # raises for a 0 below
+        return self.piece("/", (top, bottom), command.start, bottom.end)
 
     def binomial(self, top: ParsedFormula, bottom: ParsedFormula, start: int, end: int) -> ParsedFormula:
         """The product top*(top - 1)*…/bottom! for a number at the bottom."""
-        size = bottom.node.value if isinstance(bottom.node, Number) else None
-        if size is None or size.denominator != 1 or not 1 <= size <= 8:
+        size = bottom.node.value if isinstance(bottom.node, Num) else None
+        if size is None or not 1 <= size <= 8:
             raise self.error("the lower number of a binomial is a whole number from 1 to 8", *bottom.span)
         product = top
-        for i in range(1, int(size)):
-            number = ParsedFormula(Number(Fraction(i), bottom.span), *bottom.span)
+        for i in range(1, size):
+            number = ParsedFormula(Num(i, bottom.span), *bottom.span)
             product = self.applied("*", product, self.applied("-", top, number))
-        divisor = ParsedFormula(Number(Fraction(factorial(int(size))), bottom.span), *bottom.span)
-        return self.piece("/", (product, divisor), start, end, product.terms, product.degree)
+        divisor = ParsedFormula(Num(factorial(size), bottom.span), *bottom.span)
+        return self.piece("/", (product, divisor), start, end)
 
     def call(self, name: Token) -> ParsedFormula:
         if self.current.value not in ("(", "[", "{"):
@@ -314,8 +328,7 @@ class FormulaParser(Parser[ParsedFormula]):
             return self.summed(args, name.start, end)
         if name.value == "binom":
             return self.binomial(args[0], args[1], name.start, end)
-        terms, degree = max(arg.terms for arg in args), max(arg.degree for arg in args)
-        return self.piece(cast(Op, name.value), tuple(args), name.start, end, terms, degree)
+        return self.piece(cast(ArithOp, name.value), tuple(args), name.start, end)
 
     def defined(
         self, definition: Definition, args: list[ParsedFormula], name: Token, end: int
@@ -324,7 +337,7 @@ class FormulaParser(Parser[ParsedFormula]):
         if len(args) != len(definition.names):
             shown = f"{name.value}({', '.join(definition.names)})"
             raise self.error(f"{shown} is defined, and here it has {len(args)} parts", name.start, end)
-        return self.checked(limited(self, definition.at(args, name.start, end)))
+        return self.limited(definition.at(args, name.start, end))
 
     def cases(self, opening: Token) -> ParsedFormula:
         """The rows between LaTeX's begin and end of cases."""
@@ -339,32 +352,60 @@ class FormulaParser(Parser[ParsedFormula]):
         if not isinstance(variable.node, Name):
             message = "the second part of a sum is the name it runs over, as in sum(i, i, 1, n)"
             raise self.error(message, *variable.span)
-        limits = low.terms + high.terms
-        terms = body.terms * comb(min(limits, MAX_TERMS) + body.degree, body.degree + 1)
-        degree = (body.degree + 1) * max(1, low.degree, high.degree)
         node = Sum(body.node, variable.node.name, low.node, high.node, (start, end))
-        depth = 1 + max(arg.depth for arg in args)
-        return self.checked(ParsedFormula(node, start, end, depth, terms, degree))
+        return self.deepened(node, args, start, end)
 
     # What was found, and whether it fits
 
-    def piece(
-        self, op: Op, args: tuple[ParsedFormula, ...], start: int, end: int, terms: int, degree: int
-    ) -> ParsedFormula:
-        node = Apply(op, tuple(arg.node for arg in args), (start, end))
-        return self.checked(
-            ParsedFormula(node, start, end, 1 + max(arg.depth for arg in args), terms, degree)
-        )
+    def piece(self, op: ArithOp, args: tuple[ParsedFormula, ...], start: int, end: int) -> ParsedFormula:
+        needs = f"{op} works on numbers"
+        nodes = [self.term(arg, needs) for arg in args]
+        return self.deepened(applied(op, *nodes, span=(start, end)), args, start, end)
 
-    def checked(self, piece: ParsedFormula) -> ParsedFormula:
-        self.check_depth(piece.depth, piece.span)
-        if piece.degree > MAX_DEGREE:
-            message = f"this has degree {piece.degree}, and at most {MAX_DEGREE} is read"
-        elif min(piece.terms, comb(self.variables + piece.degree, piece.degree)) > MAX_TERMS:
+    def deepened(self, node: Formula, args: Sequence[ParsedFormula], start: int, end: int) -> ParsedFormula:
+        depth = 1 + max(arg.depth for arg in args)
+        self.check_depth(depth, (start, end))
+        return ParsedFormula(node, start, end, depth)
+
+    def limited(self, piece: ParsedFormula) -> ParsedFormula:
+        """Returns a formula; raises if it is too long with what is defined put in, or multiplied out."""
+        parts: list[Formula | Condition] = [piece.node]
+        for part in parts if self.definitions else ():
+            parts.extend(children(part))
+            if len(parts) > MAX_SIZE:
+                shown = f"with what is defined put in, this has more than {MAX_SIZE:,} parts"
+                raise self.error(f"{shown}; write a smaller formula", *piece.span)
+        self.expansion(piece.node, piece.span)
+        return piece
+
+    def expansion(self, node: Formula | Condition, span: Span) -> tuple[int, int]:
+        """Returns bounds on the terms and the degree of a formula multiplied out, within the limits."""
+        if type(node) in (Name, Num):
+            return 1, int(type(node) is Name)
+        span = node.span or span
+        terms, degree = _expansion(node, [self.expansion(part, span) for part in children(node)])
+        if degree > MAX_DEGREE:
+            message = f"this has degree {degree}, and at most {MAX_DEGREE} is read"
+        elif terms > MAX_TERMS and comb(self.variables + degree, degree) > MAX_TERMS:
             message = f"multiplied out, this may have more than {MAX_TERMS:,} terms; write a smaller formula"
         else:
+            return terms, degree
+        raise self.error(message, *span)
+
+    def condition(self, piece: ParsedFormula) -> ParsedFormula:
+        if isinstance(piece.node, Compare | And | Or):
             return piece
-        raise self.error(message, *piece.span)
+        raise self.error("a condition compares two formulas, as in t <= n or w divides n", *piece.span)
+
+    def term(self, piece: ParsedFormula, needs: str) -> Term:
+        if isinstance(piece.node, Compare | And | Or):
+            shown = self.source.part(*piece.span)
+            raise self.error(f"{shown} is a condition, not a number, and {needs}", *piece.span)
+        return piece.node
+
+    def truth(self, node: Condition, span: Span, depth: int) -> ParsedFormula:
+        self.check_depth(depth, span)
+        return ParsedFormula(node, *span, depth)
 
     def alone(self, order: Token) -> TextError:
         return self.fail(f"{order.value}(…) stands alone: put all of the formula inside it", order)
@@ -372,21 +413,36 @@ class FormulaParser(Parser[ParsedFormula]):
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
             return self.unmatched(token)
-        if token.value in RELATIONS and token.value not in _LEFT_OVER:
+        if token.value in _RELATIONS and token.value not in _LEFT_OVER:
             return self.fail(NO_RELATION, token)
         message = f"{token.value} cannot stand here; _ belongs to a name or a sum, as in Σ_{{i=1}}^{{n}} i"
         return self.fail(_LEFT_OVER.get(token.value, message), token)
 
     def missing_operand(self, before: Token | None, token: Token) -> TextError:
-        if before is not None and before.value in (*_LEVEL, ",", "="):
+        if before is not None and before.value in (*_SIGNS, ",", "="):
             return self.fail(f"{before.value} has nothing after it; {_OPERAND}", before)
-        if token.value in (*_LEVEL, "="):
+        if token.value in (*_SIGNS, "="):
             return self.fail(f"{token.value} has nothing before it; {_OPERAND}", token)
         if before is not None and token.kind == "end":
             return self.fail("a formula is missing after this", before)
         return self.left_over(token)
 
 
-def _known(node: Formula) -> ParsedFormula:
-    """Returns a formula that is known in advance as if it had been parsed."""
-    return ParsedFormula(node, 0, 0, degree=1)
+def _expansion(node: Formula | Condition, parts: list[tuple[int, int]]) -> tuple[int, int]:
+    """Returns bounds on the terms and the degree of a node multiplied out, from those of its parts."""
+    terms, degrees = [part[0] for part in parts], [part[1] for part in parts]
+    match node:
+        case Compare() | And() | Or() | Truth():
+            return 1, 0
+        case Arith(op="+" | "-"):
+            return sum(terms), max(degrees)
+        case Arith(op="*"):
+            return prod(terms), sum(degrees)
+        case Arith(op="^", args=(_, Num(value=e))):
+            return comb(terms[0] + e - 1, e) if terms[0] <= MAX_TERMS else terms[0], degrees[0] * e
+        case Sum():
+            degree = degrees[2]
+            limits = min(terms[0] + terms[1], MAX_TERMS)
+            return terms[2] * comb(limits + degree, degree + 1), (degree + 1) * max(1, *degrees[:2])
+        case _:
+            return max(terms), max(degrees)

@@ -6,8 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-from lattend.counts.synonyms import spellings
-from lattend.rules.language.tokens import Source, Token, scan, scan_number
+from lattend.rules.language.grammar import Source, Token, scan, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
 
@@ -25,16 +24,6 @@ _WORDS = {
 }
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-
-
-def _greek(letter: str) -> str:
-    """The name of a Greek letter: alpha for α, Theta for Θ."""
-    name = unicodedata.name(unicodedata.normalize("NFKC", letter)).rpartition(" ")[2]
-    name = name.replace("LAMDA", "LAMBDA")  # as Unicode spells it
-    return name.capitalize() if letter.isupper() else name.lower()
-
-
-_GREEK = {letter: _greek(letter) for letter in "αβγδεζηθικλμνξοπρστυφχψωΓΔΘΛΞΠΥΦΨΩϵϑϕµ"}
 _SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"
 _SUBSCRIPT = str.maketrans(_SUBSCRIPTS, "0123456789aehijklmnoprstuvx")
 _STYLES = ("mathrm", "mathit", "mathbf", "mathcal", "text", "textit", "operatorname")
@@ -43,7 +32,6 @@ _STYLED_INDEX = rf"\\(?:{'|'.join(_STYLES)})\s*\{{[A-Za-z0-9]+\}}"
 _INDEX = (
     rf"(?:_(?:[A-Za-z0-9]+|\{{\s*(?:[A-Za-z0-9]+|{_STYLED_INDEX})\s*\}}|{_STYLED_INDEX})|[{_SUBSCRIPTS}]+)*"
 )
-_NAME = re.compile(rf"(?:[A-Za-z][A-Za-z0-9]*|[{''.join(_GREEK)}]){_INDEX}")
 _INDICES = re.compile(_INDEX)
 _NO_LETTER = re.compile(rf"\\(?:{'|'.join(_STYLES)})|[{{}}\s]")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
@@ -57,7 +45,6 @@ _ROWS = re.compile(r"\b(?:when|otherwise)\b")
 _LEFT_OUT = re.compile(r"(?:…|\.\.\.) and [\d,]+ more pieces[^}\n]*")
 _SPACE_IN_ROWS = re.compile(rf"(?:[^\S\n]|\\\\|{_UNSEEN})+")
 _SPACE_IN_CASES = re.compile(rf"(?:\s|{_UNSEEN})+")
-
 _COMMANDS = {
     **{"cdot": "*", "times": "*", "div": "/", "bmod": "%", "mod": "%", "sum": "Σ", "in": "="},
     **{"lbrace": "{", "rbrace": "}", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉"},
@@ -66,10 +53,6 @@ _COMMANDS = {
     **{"le": "<=", "leq": "<=", "ge": ">=", "geq": ">=", "lt": "<", "gt": ">", "ne": "!=", "neq": "!="},
     **{"mid": "∣", "nmid": "∤"},
     **dict.fromkeys(("dots", "ldots", "cdots", "dotsb", "dotsc"), "…"),
-}
-_NAMES = {
-    **{"min": "min", "max": "max", "ell": "l", "varepsilon": "epsilon", "varphi": "phi", "vartheta": "theta"},
-    **{name: name for name in (*_GREEK.values(), "Sigma")},
 }
 _STYLED = re.compile(r"\s*(?:\{\s*([A-Za-z][A-Za-z0-9]*)\s*\}|([A-Za-z]))")
 _ABOUT = "a claim is exact; for how it grows write Theta(n^2)"
@@ -80,6 +63,46 @@ _NO_EQUATION = {
     **dict.fromkeys(("ll", "gg"), NO_RELATION),
 }
 _ABSENT = frozenset({"log", "ln", "lg", "exp", "sqrt", "sin", "cos", "tan"})
+# Each line is one meaning, what a letter means most often first; the count's own name is among them
+_MEANINGS = tuple(
+    frozenset(line.split())
+    for line in (
+        "n N T L S seq_len seqlen seq_length sequence_length length tokens n_tokens num_tokens T_x N_x",
+        "m M S n_keys num_keys kv_len source_length T_kv N_kv",
+        "n N side rows cols height width H W size image_size n_x n_y",
+        "heads N_h n_h H h n_head n_heads num_heads nhead nheads N_heads N_head attention_heads",
+        "D_hid D_h D_k D_q d_h d_k d_q d_head D_head head_dim d_hid d_hidden D_hidden hidden_dim d_qk",
+        "D_i D_in D_x D_X D_model d_i d_in d_x d_model d D E d_embed embed_dim hidden_size n_embd",
+        "D_o D_v d_o d_v d_value value_dim v_dim",
+        "D_out d_out D_output d_output out_features output_dim",
+        "h H hidden hidden_size n_hidden d_h D_h d_hidden d_hid units neurons d",
+        "c C channels in_channels c_in C_in n_channels d_x inputs input_size",
+        "c_out C_out out_channels filters n_filters",
+        "t T w W window window_size sliding_window r radius left_context",
+        "t T steps timesteps time n_steps seq_len length n",
+        "w W window window_size block block_size chunk chunk_size b B l",
+        "k K kernel kernel_size filter_size",
+        "l L layers n_layers num_layers n_layer depth",
+        "q i j x query position pos",
+        "k j i y key",
+    )
+)
+
+
+def _greek(letter: str) -> str:
+    """The name of a Greek letter: alpha for α, Theta for Θ."""
+    name = unicodedata.name(unicodedata.normalize("NFKC", letter)).rpartition(" ")[2]
+    name = name.replace("LAMDA", "LAMBDA")  # as Unicode spells it
+    return name.capitalize() if letter.isupper() else name.lower()
+
+
+_GREEK = {letter: _greek(letter) for letter in "αβγδεζηθικλμνξοπρστυφχψωΓΔΘΛΞΠΥΦΨΩϵϑϕµ"}
+_NAME = re.compile(rf"(?:[A-Za-z][A-Za-z0-9]*|[{''.join(_GREEK)}]){_INDEX}")
+
+_NAMES = {
+    **{"min": "min", "max": "max", "ell": "l", "varepsilon": "epsilon", "varphi": "phi", "vartheta": "theta"},
+    **{name: name for name in (*_GREEK.values(), "Sigma")},
+}
 
 
 def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
@@ -226,3 +249,27 @@ def _cut(token: Token, names: Collection[str]) -> tuple[Token, ...]:
         pieces.append(Token("name", word[start:end], token.start + start, token.start + end))
         end = start
     return tuple(reversed(pieces))
+
+
+def meant(name: str, known: Collection[str]) -> list[str]:
+    """Returns known names of the same meaning or another spelling: N_h for heads, Dhid for D_hid.
+
+    >>> meant("N_h", ("n", "heads", "D_i")), meant("d_in", ("n", "heads", "D_i"))
+    (['heads'], ['D_i'])
+    """
+    alike = [other for other in known if _plain(other) == _plain(name)]
+    if alike:
+        return alike
+    alternatives = (
+        [other for other in known if other in meaning] for meaning in _MEANINGS if name in meaning
+    )
+    return next((names for names in alternatives if names), list[str]())
+
+
+def spellings(known: Collection[str]) -> set[str]:
+    """Returns the names of several letters that mean one of the known names."""
+    return {name for meaning in _MEANINGS if meaning & {*known} for name in meaning if len(name) > 1}
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

@@ -12,19 +12,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from lattend.counts.conditions import condition_text
+from lattend.counts.algebra import rank
 from lattend.counts.formula_parser import parse_formula
 from lattend.counts.latex import formula_latex
-from lattend.counts.notation import Notation
+from lattend.counts.notation import Notation, condition_text
 from lattend.counts.prove import solved
-from lattend.counts.ranking import rank
 from lattend.errors import NamingError
 from lattend.report.latex import cases
 from lattend.report.shown import Shown
 from lattend.rules.language.linear import Atom, Linear, Monomial, Quotient, Remainder
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Cone
-from lattend.sets.piece import Piece
+from lattend.sets.region import Piece
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count

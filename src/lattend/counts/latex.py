@@ -1,23 +1,19 @@
-"""Rules and formulas in LaTeX: one writer for the terms of both."""
+"""LaTeX of rules, formulas, claims and verdicts: one writer for the terms of both."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from lattend.counts.formula import (
-    Apply,
-    BigO,
-    Formula,
-    FormulaRelation,
-    Junction,
-    Number,
-    Piecewise,
-    Sum,
-)
-from lattend.counts.formula import Condition as FormulaCondition
+from lattend.counts.formula import BigO, Formula, Piecewise, Sum, WrittenClaim
+from lattend.counts.formula_parser import parse_claim
 from lattend.counts.notation import latex_name
-from lattend.report.latex import aligned, cases, escape
+from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
+from lattend.errors import LattendError
+from lattend.report.latex import aligned, cases, escape, inline, number
+from lattend.report.maths import Maths, Sentence
+from lattend.report.numbers import format_value
 from lattend.rules.language import expr
 from lattend.rules.language.expr import (
     And,
@@ -30,10 +26,12 @@ from lattend.rules.language.expr import (
     Not,
     Num,
     Or,
-    Term,
     Truth,
 )
 from lattend.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from lattend.counts.count import Count
 
 RELATIONS: dict[CompareOp, str] = {
     **{"<": "<", "<=": r"\le", "==": "=", "!=": r"\ne", ">=": r"\ge", ">": ">"},
@@ -48,10 +46,36 @@ AROUND = {
     "max": (r"\max\left(", r"\right)"),
 }
 WORD = r"\mathrm"  # begins a name of several letters
-ONE = Number(Fraction(1))
+ONE = Num(1)
 # How tightly a term or a condition holds together; a looser one is bracketed inside a tighter one
 MOD, SUM, NEGATIVE, SIGMA, PRODUCT, POWER, ATOM = range(7)
 OR, AND, NOT = range(3)
+SIGNS = {
+    **{f" {op} ": f" {sign} " for op, sign in RELATIONS.items()},
+    **{" = ": " = ", " and ": r" \text{ and } ", " or ": r" \text{ or } ", " ± ": r" \pm "},
+    **{" divides ": r" \mid ", " does not divide ": r" \nmid "},
+}
+UNKNOWN = r"\overset{?}{=}"
+EQUALS: dict[Status, str] = {
+    "holds": "=",
+    "holds only where": "=",
+    "fails": r"\ne",
+    "undecided": UNKNOWN,
+}
+PLACES: dict[Status, str] = {
+    "holds": "for",
+    "holds only where": "only where",
+    "fails": "but where",
+    "undecided": "where",
+}
+_RELATION = re.compile(f"({'|'.join(sorted(SIGNS, key=len, reverse=True))})")
+_WORDS = re.compile("where|longer")  # in a condition that is not all signs
+_ROOT = re.compile(r"\bsqrt\(")
+_DECIMAL = re.compile(r"[-−]?\d[\d,]*(\.\d+)?(e[-−]?\d+)?")
+_NEW = re.compile(r"([A-Za-z]\w*)'")  # what a name becomes
+_CASES = re.compile("( when |; )")
+_LONG = re.compile(r"\d{5,}")
+_NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def formula_latex(node: Formula | BigO) -> str:
@@ -156,45 +180,33 @@ class _Writer:
                 text, own = r" \vee ".join(self.condition(arg, AND) for arg in node.args), OR
         return f"({text})" if own < strength else text
 
-    def piece_condition(self, node: FormulaCondition) -> str:
+    def piece_condition(self, node: Condition) -> str:
         """Returns the condition of a piece of a formula; an empty text if it always holds."""
-        if isinstance(node, Junction):
-            parts = [(arg, self.piece_condition(arg)) for arg in node.args]
-            texts = [f"({text})" if isinstance(arg, Junction) else text for arg, text in parts]
-            return rf" \text{{ {node.op} }} ".join(texts)
-        return self.relation(node)
+        match node:
+            case And() | Or():
+                parts = [(arg, self.piece_condition(arg)) for arg in node.args]
+                texts = [f"({text})" if isinstance(arg, And | Or) else text for arg, text in parts]
+                return rf" \text{{ {'and' if isinstance(node, And) else 'or'} }} ".join(texts)
+            case Compare(op="==" | "!=" as op, left=Arith(op="%", args=args), right=Num(0)):
+                of, by = (self.within(arg, POWER) for arg in args)
+                return f"{by} {DIVIDES[op]} {of}"
+            case _:
+                return "" if node == Truth(True) else self.condition(node)
 
-    def relation(self, node: FormulaRelation) -> str:
-        left, right = node.left, node.right
-        if (
-            node.sign in DIVIDES
-            and isinstance(left, Apply)
-            and left.op == "%"
-            and right == Number(Fraction(0))
-        ):
-            of, by = (self.within(arg, POWER) for arg in left.args)
-            return f"{by} {DIVIDES[node.sign]} {of}"
-        return f"{self.text(left)} {RELATIONS[node.sign]} {self.text(right)}"
-
-    def text(self, node: Formula | Term) -> str:
+    def text(self, node: Formula) -> str:
         """Returns a term without brackets around it."""
         return self.written(node)[0]
 
-    def within(self, node: Formula | Term, strength: int) -> str:
+    def within(self, node: Formula, strength: int) -> str:
         """Returns a term, in brackets if it holds together more loosely than its context."""
         text, own = self.written(node)
         return text if own >= strength else f"({text})"
 
-    def written(self, node: Formula | Term) -> tuple[str, int]:
+    def written(self, node: Formula) -> tuple[str, int]:
         """Returns a term without brackets around it, and how tightly it holds together."""
         match node:
-            case Num() | Number():
-                value = node.value
-                if value.denominator == 1:
-                    return str(value), ATOM if value >= 0 else NEGATIVE
-                sign = "-" if value < 0 else ""
-                fraction = rf"{sign}\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
-                return fraction, NEGATIVE if sign else PRODUCT
+            case Num():
+                return str(node.value), ATOM if node.value >= 0 else NEGATIVE
             case Name():
                 return self.name(node.name), ATOM
             case Lookup():
@@ -205,10 +217,10 @@ class _Writer:
             case Piecewise():
                 pieces = [(self.text(piece), self.piece_condition(when)) for piece, when in node.pieces]
                 return cases(pieces), ATOM
-            case Arith(op=op, args=args) | Apply(op=op, args=args):
+            case Arith(op=op, args=args):
                 return self.applied(op, args)
 
-    def applied(self, op: str, args: Sequence[Formula | Term]) -> tuple[str, int]:
+    def applied(self, op: str, args: Sequence[Formula]) -> tuple[str, int]:
         """Returns an operation and how tightly it holds together."""
         match op:
             case "+" | "-":
@@ -218,7 +230,7 @@ class _Writer:
                 return f"-{self.within(args[0], SIGMA)}", NEGATIVE
             case "*":
                 first, *others = [factor for arg in args for factor in _factors(arg)] or [ONE]
-                if others and isinstance(first, Apply | Arith) and first.op == "neg":
+                if others and isinstance(first, Arith) and first.op == "neg":
                     return f"-{self.product([*first.args, *others])}", NEGATIVE
                 return (self.product([first, *others]), PRODUCT) if others else self.written(first)
             case "/":
@@ -241,10 +253,10 @@ class _Writer:
                 before, after = AROUND[op]
                 return f"{before}{self.listed(args)}{after}", ATOM
 
-    def listed(self, args: Sequence[Formula | Term]) -> str:
+    def listed(self, args: Sequence[Formula]) -> str:
         return ", ".join(self.text(arg) for arg in args)
 
-    def product(self, factors: Sequence[Formula | Term]) -> str:
+    def product(self, factors: Sequence[Formula]) -> str:
         """Returns factors side by side, with a dot between two numbers, which would read as one."""
         text = before = ""
         for factor in factors:
@@ -255,10 +267,125 @@ class _Writer:
         return text
 
 
-def _factors(node: Formula | Term) -> Iterator[Formula | Term]:
+def _factors(node: Formula) -> Iterator[Formula]:
     """Yields the factors of a product, and of products within it, except 1."""
-    if isinstance(node, Apply | Arith) and node.op == "*":
+    if isinstance(node, Arith) and node.op == "*":
         for arg in node.args:
             yield from _factors(arg)
     elif node != ONE:
         yield node
+
+
+def claim_latex(claim: WrittenClaim) -> str:
+    r"""All sides of a claim, joined by equals signs.
+
+    >>> from lattend.counts.formula_parser import parse_claim
+    >>> print(claim_latex(parse_claim("N = 1 + 2 + ... + n = n(n+1)/2", {"n"})))
+    N = \sum_{i=1}^{n} i = \frac{n (n + 1)}{2}
+    """
+    name = [latex_name(claim.name)] if claim.name else []
+    return " = ".join([*name, *(formula_latex(side.node) for side in claim.sides)])
+
+
+def verdict_latex(claim: WrittenClaim, verdict: Verdict | None, count: str) -> str:
+    r"""Each equation of a claim, = where it holds and \ne where it fails, with where that is.
+
+    `count` is what the count is called; no verdict leaves a question mark.
+
+    >>> from lattend.rules.reader import rule
+    >>> text = "n(n-1)/2"
+    >>> print(verdict_latex(parse_claim(text, {"n"}), rule("causal").count().claim(text), r"\text{count}"))
+    \begin{aligned}
+    \text{count} &\ne \frac{n (n - 1)}{2} \quad \text{but where } n = 0 \\
+    &\text{at } n = 1 \colon\; 1 \ne 0
+    \end{aligned}
+    """
+    first = latex_name(claim.name) if claim.name else count
+    sides = [first, *(formula_latex(side.node) for side in claim.sides)]
+    links = () if verdict is None else verdict.links or (verdict,)
+    if len(links) != len(claim.sides):
+        return rf" {UNKNOWN} ".join(sides)
+    lines: list[str] = []
+    for left, right, link in zip(sides, sides[1:], links, strict=False):
+        lines.append(f"{left} &{EQUALS[link.status]} {right}{_places(link)}")
+        lines += [] if link.counterexample is None else [_counterexample(link.counterexample)]
+    return aligned(*lines) if len(lines) > 1 else lines[0].replace(" &", " ", 1)
+
+
+def _places(link: Verdict) -> str:
+    """Where an equation holds, or is open."""
+    if not link.where or link.where == NOWHERE:
+        return ""
+    if isinstance(link, OrderVerdict) and link.holds:
+        return rf" \quad \text{{{inline(link.where)}}}"
+    where = link.where if _WORDS.search(link.where) else maths(link.where)
+    written = where.latex if isinstance(where, Maths) else rf"\text{{{inline(where)}}}"
+    return rf" \quad \text{{{PLACES[link.status]} }} {written}"
+
+
+def _counterexample(counterexample: Counterexample) -> str:
+    at = ", ".join(f"{latex_name(name)} = {value}" for name, value in counterexample.values.items())
+    exact, claimed = (
+        r"\text{undefined}" if value is None else str(value)
+        for value in (counterexample.exact, counterexample.claimed)
+    )
+    return rf"&\text{{at }} {at} \colon\; {exact} \ne {claimed}"
+
+
+def maths(text: str) -> str:
+    r"""Returns a printed formula, order or condition with its LaTeX; other texts stay as they are.
+
+    >>> maths("n*d <= (d + sqrt(d))/2").latex
+    'n d \\le \\frac{d + \\sqrt{d}}{2}'
+    """
+    try:
+        return Maths(text, "".join(_side(part) for part in _RELATION.split(text)))
+    except LattendError:
+        return text
+
+
+def value_maths(value: Count | int | None) -> str:
+    """A whole number with commas, a formula with its LaTeX, or a dash where nothing is known."""
+    if value is None or isinstance(value, int):
+        return format_value(value)
+    return Maths(
+        str(value), _LONG.sub(lambda digits: f"{int(digits[0]):,}".replace(",", "{,}"), value.latex())
+    )
+
+
+def order_maths(order: str) -> str:
+    """An order of growth, `O(n*t) when t <= n; O(n^2) when t > n`, with the LaTeX of its formulas."""
+    return Sentence(*(part if part in (" when ", "; ") else maths(part) for part in _CASES.split(order)))
+
+
+def _side(text: str) -> str:
+    """Returns the LaTeX of one side of a relation, or of its sign."""
+    if text in SIGNS:
+        return SIGNS[text]
+    if _DECIMAL.fullmatch(text):
+        return number(text)
+    if "." in text:  # which would be read as a fraction
+        raise LattendError(f"{text}: decimals stand alone")
+    hidden: dict[str, str] = {}  # what the parser does not know, by the names that stand for it
+    while root := _ROOT.search(text):
+        end = _closing(text, root.end())
+        hidden[f"root{len(hidden)}"] = rf"\sqrt{{{_side(text[root.end() : end])}}}"
+        text = f"{text[: root.start()]}{[*hidden][-1]}{text[end + 1 :]}"
+    for name in dict.fromkeys(_NEW.findall(text)):
+        hidden[f"new{len(hidden)}"] = f"{latex_name(name)}'"
+        text = text.replace(f"{name}'", [*hidden][-1])
+    (side,) = parse_claim(text, set(_NAME.findall(text))).sides
+    latex = formula_latex(side.node)
+    for name, shown in hidden.items():
+        latex = latex.replace(latex_name(name), shown)
+    return latex
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the bracket closes that was opened before the start."""
+    depth = 1
+    for index in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
+        if depth == 0:
+            return index
+    raise LattendError(f"{text}: a bracket is not closed")

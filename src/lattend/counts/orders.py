@@ -34,7 +34,7 @@ from lattend.counts.verdict import OrderVerdict
 from lattend.rules.language.linear import Atom, Linear, Monomial, monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Cone
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.region import Piece, uncovered
 
 HELD = (1, 2, 3)  # what names stay at, that do not grow
 HELD_LARGE = (10, 100)  # where a claim is about large names only

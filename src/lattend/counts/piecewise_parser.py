@@ -8,31 +8,16 @@ A parser of formulas hands over here where a row, a condition or a definition be
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from lattend.counts.formula import (
-    ALWAYS,
-    Apply,
-    Condition,
-    Formula,
-    FormulaRelation,
-    Junction,
-    Number,
-    ParsedFormula,
-    Piecewise,
-    substituted,
-    walk,
-)
-from lattend.rules.language.expr import CompareOp
-from lattend.rules.language.tokens import Token
+from lattend.counts.formula import ALWAYS, Formula, ParsedFormula, Piecewise, substituted
+from lattend.rules.language.expr import Condition
+from lattend.rules.language.grammar import ADD, OR, Token
 
 if TYPE_CHECKING:
     from lattend.counts.formula_parser import FormulaParser
 
-RELATIONS = {"=": "==", **{sign: sign for sign in ("!=", "<=", "<", ">=", ">", "∣", "∤")}}
-MAX_SIZE = 5_000  # parts of a formula that holds definitions
 DEFINES = ("where", ",")
 _OPENS, _CLOSES = ("(", "[", "{", "⌊", "⌈", "begin"), (")", "]", "}", "⌋", "⌉", "end")
 
@@ -47,19 +32,9 @@ class Definition:
     def at(self, args: list[ParsedFormula], start: int, end: int) -> ParsedFormula:
         """The formula with these for its names."""
         put = {name: arg.node for name, arg in zip(self.names, args, strict=True)}
-        degree = self.body.degree * max((1, *(arg.degree for arg in args)))
         depth = self.body.depth + max((0, *(arg.depth for arg in args)))
-        node = substituted(self.body.node, put)
-        return replace(
-            self.body,
-            node=node,
-            start=start,
-            end=end,
-            degree=degree,
-            depth=depth,
-            quotient=False,
-            summands=(),
-        )
+        node = replace(substituted(self.body.node, put), span=(start, end))
+        return ParsedFormula(node, start, end, depth)
 
 
 def take_definitions(parser: FormulaParser) -> None:
@@ -73,22 +48,12 @@ def take_definitions(parser: FormulaParser) -> None:
         parser.tokens = [*_without_rows(tokens[start + 1 : end]), Token("end", "", *[tokens[end].start] * 2)]
         parser.at = 0
         name, names = _head(parser)
-        parser.definitions[name] = Definition(limited(parser, parser.formula()), names)
+        parser.definitions[name] = Definition(parser.formula(), names)
         parser.finish()
     if starts:
         first = tokens[starts[0]].start
         parser.tokens = [*_without_rows(tokens[: starts[0]]), Token("end", "", first, first)]
         parser.at = 0
-
-
-def limited(parser: FormulaParser, piece: ParsedFormula) -> ParsedFormula:
-    """Returns a formula with definitions substituted; raises if it has become too long."""
-    if sum(1 for _ in islice(walk(piece.node), MAX_SIZE + 1)) > MAX_SIZE:
-        message = (
-            f"with what is defined put in, this has more than {MAX_SIZE:,} parts; write a smaller formula"
-        )
-        raise parser.error(message, *piece.span)
-    return piece
 
 
 def _without_rows(tokens: list[Token]) -> list[Token]:
@@ -105,12 +70,16 @@ def _defines(parser: FormulaParser, at: int) -> bool:
     before = [token.value for token in tokens[:at]]
     if sum((value in _OPENS) - (value in _CLOSES) for value in before):
         return False
-    if tokens[at].value == "where":
-        return True
-    end = at + 2
-    if tokens[min(end, len(tokens) - 1)].value == "(":
+    return tokens[at].value == "where" or end_of_head(tokens, at + 1) is not None
+
+
+def end_of_head(tokens: list[Token], at: int) -> int | None:
+    """Returns where the equals sign stands after `N` or `F(n, q)` at this token; None without one."""
+    end = at + 1
+    if tokens[at].kind == "name" and tokens[end].value == "(":
         end = next((i + 1 for i in range(end, len(tokens)) if tokens[i].value == ")"), end)
-    return tokens[at + 1].kind == "name" and tokens[min(end, len(tokens) - 1)].value == "="
+    is_head = tokens[at].kind == "name" and tokens[min(end, len(tokens) - 1)].value == "="
+    return end if is_head else None
 
 
 def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
@@ -140,15 +109,10 @@ def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
         parser.at += 1
         if parser.current.kind == "end" or parser.current.value in (";", "end"):
             continue
-        rows.append(parser.expression(1))
+        rows.append(parser.expression(ADD))
         pieces.append((rows[-1].node, _when(parser)))
     start, end = first.start, parser.tokens[parser.at - 1].end
-    terms, degree = max(row.terms for row in rows), max(row.degree for row in rows)
-    depth = 1 + max(row.depth for row in rows)
-    node = Piecewise(tuple(pieces), (start, end))
-    return replace(
-        first, node=node, end=end, depth=depth, terms=terms, degree=degree, quotient=False, summands=()
-    )
+    return parser.deepened(Piecewise(tuple(pieces), (start, end)), rows, start, end)
 
 
 def _when(parser: FormulaParser) -> Condition:
@@ -157,55 +121,9 @@ def _when(parser: FormulaParser) -> Condition:
     if word not in ("when", "otherwise"):
         return ALWAYS
     parser.at += 1
-    return ALWAYS if word == "otherwise" else _condition(parser, "or")
-
-
-def _condition(parser: FormulaParser, op: str) -> Condition:
-    """Reads conditions joined by `or`, and within them by `and`."""
-    conditions = _relations(parser) if op == "and" else [_condition(parser, "and")]
-    while parser.current.value == op:
-        parser.at += 1
-        conditions += _relations(parser) if op == "and" else [_condition(parser, "and")]
-    return (
-        conditions[0] if len(conditions) == 1 else Junction("or" if op == "or" else "and", tuple(conditions))
-    )
-
-
-def _relations(parser: FormulaParser) -> list[Condition]:
-    """Reads a comparison, a chain such as `0 <= t <= n`, or a condition in brackets."""
-    opening = parser.current
-    if opening.value == "(" and _holds_condition(parser):
-        parser.at += 1
-        condition = parser.deeper(opening, lambda: _condition(parser, "or"))
-        parser.close(opening)
-        return [condition]
-    left, relations = parser.expression(1), list[Condition]()
-    while parser.current.value in RELATIONS:
-        sign = RELATIONS[parser.current.value]
-        parser.at += 1
-        right = parser.expression(1)
-        relations.append(_relation(sign, left.node, right.node))
-        left = right
-    if not relations:
-        message = "a condition compares two formulas, as in t <= n or w divides n"
-        raise parser.error(message, *left.span)
-    return relations
-
-
-def _holds_condition(parser: FormulaParser) -> bool:
-    """Returns whether there is a comparison within the bracket that opens here."""
-    depth = 0
-    for token in parser.tokens[parser.at :]:
-        depth += (token.value in _OPENS) - (token.value in _CLOSES)
-        if depth == 0:
-            return False
-        if token.value in RELATIONS:
-            return True
-    return False
-
-
-def _relation(sign: str, left: Formula, right: Formula) -> FormulaRelation:
-    if sign in ("∣", "∤"):
-        rest = Apply("%", (right, left))
-        return FormulaRelation("==" if sign == "∣" else "!=", rest, Number(Fraction(0)))
-    return FormulaRelation(cast(CompareOp, sign), left, right)
+    if word == "otherwise":
+        return ALWAYS
+    outside, parser.in_condition = parser.in_condition, True
+    condition = parser.condition(parser.expression(OR))
+    parser.in_condition = outside
+    return condition.node

@@ -14,10 +14,10 @@ from functools import lru_cache
 from itertools import pairwise
 from math import comb
 
-from lattend.counts.formula import Apply, Formula, Number, Piecewise, Sum
+from lattend.counts.formula import Formula, Piecewise, Sum, applied, rational
 from lattend.counts.notation import Notation
 from lattend.errors import TooLarge
-from lattend.rules.language.expr import Name
+from lattend.rules.language.expr import Arith, Lookup, Name, Num
 from lattend.rules.language.linear import Monomial, monomial
 from lattend.rules.language.polynomial import Polynomial
 
@@ -87,7 +87,7 @@ class _Place:
 def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -> Progression | None:
     """Returns the sum with these first and last terms, of which at least two are adjacent.
 
-    >>> one, two, n = Number(Fraction(1)), Number(Fraction(2)), Name("n")
+    >>> one, two, n = Num(1), Num(2), Name("n")
     >>> print(progression([one, two], [n], "i"))
     the sum of i for i = 1 to n
     """
@@ -122,51 +122,56 @@ def _alike(terms: list[Formula], shown: int, places: list[_Place]) -> Formula:
     first = terms[0]
     if all(term == first for term in terms):
         return first
-    same = [term for term in terms if isinstance(term, Apply) and isinstance(first, Apply)]
+    same = [term for term in terms if isinstance(term, Arith) and not _is_number(term)]
     if len(same) == len(terms) and len({(term.op, len(term.args)) for term in same}) == 1:
         columns = zip(*(term.args for term in same), strict=True)
-        return Apply(same[0].op, tuple(_alike(list(column), shown, places) for column in columns))
+        return applied(same[0].op, *(_alike(list(column), shown, places) for column in columns))
     values = [polynomial_of(term) for term in terms]
     places.append(_Place(f"place {len(places)}", values[:shown], values[shown:]))
     return Name(places[-1].name)
 
 
+def _is_number(term: Formula) -> bool:
+    """Returns whether a term is a fraction, which changes as a number does."""
+    return isinstance(term, Arith) and term.op == "/" and all(isinstance(arg, Num) for arg in term.args)
+
+
 def polynomial_of(formula: Formula) -> Polynomial:
     """Returns a formula as a polynomial; raises ValueError if it is not one."""
     match formula:
-        case Number():
+        case Num():
             return Polynomial.constant(formula.value)
         case Name():
             return Polynomial.atom(formula.name)
-        case Apply(op="+", args=(left, right)):
+        case Arith(op="+", args=(left, right)):
             return polynomial_of(left) + polynomial_of(right)
-        case Apply(op="-", args=(left, right)):
+        case Arith(op="-", args=(left, right)):
             return polynomial_of(left) - polynomial_of(right)
-        case Apply(op="*", args=(left, right)):
+        case Arith(op="*", args=(left, right)):
             return polynomial_of(left) * polynomial_of(right)
-        case Apply(op="neg", args=(arg,)):
+        case Arith(op="neg", args=(arg,)):
             return polynomial_of(arg).times(-1)
-        case Apply(op="^", args=(base, Number(value=power))) if power.denominator == 1 and power >= 0:
-            return polynomial_of(base) ** int(power)
-        case Apply(op="/", args=(left, Number(value=by))) if by:
-            return polynomial_of(left).times(1 / by)
-        case Apply() | Sum() | Piecewise():
+        case Arith(op="^", args=(base, Num(value=power))) if power >= 0:
+            return polynomial_of(base) ** power
+        case Arith(op="/", args=(left, Num(value=by))) if by:
+            return polynomial_of(left).times(Fraction(1, by))
+        case Arith() | Lookup() | Sum() | Piecewise():
             raise ValueError("no polynomial")
 
 
 def formula_of(polynomial: Polynomial) -> Formula:
     """The polynomial of names as a formula."""
     terms = [_product(powers, coefficient) for powers, coefficient in polynomial.terms.items()]
-    total = terms[0] if terms else Number(Fraction(0))
+    total = terms[0] if terms else Num(0)
     for term in terms[1:]:
-        total = Apply("+", (total, term))
+        total = applied("+", total, term)
     return total
 
 
 def _product(powers: Monomial, coefficient: Fraction) -> Formula:
-    product: Formula = Number(coefficient)
+    product: Formula = rational(coefficient)
     for atom, exponent in powers:
-        product = Apply("*", (product, Apply("^", (Name(str(atom)), Number(Fraction(exponent))))))
+        product = applied("*", product, applied("^", Name(str(atom)), Num(exponent)))
     return product
 
 

@@ -6,7 +6,7 @@ from lattend.counts.prove import solved, vanishes
 from lattend.errors import NoClosedForm
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Region
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.region import Piece, uncovered
 
 
 def simplified(pieces: list[Piece], domain: Region) -> list[Piece]:

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from lattend.counts.formula import Apply, Formula, Op, ParsedFormula, Summand, walk
+from lattend.counts.formula import Formula, ParsedFormula, Summand, applied, walk
 from lattend.counts.progression import Progression, formula_of, progression
-from lattend.rules.language.expr import Name
+from lattend.rules.language.expr import ArithOp, Name
+from lattend.rules.language.grammar import ADD, MULTIPLY, Token
 from lattend.rules.language.polynomial import Polynomial
-from lattend.rules.language.tokens import Token
 
 if TYPE_CHECKING:
     from lattend.counts.formula_parser import FormulaParser
 
-ADD, MULTIPLY = 1, 2  # how tightly the terms of a sum bind, and the factors of a term
 _SHORT = 50  # terms of a summand that is multiplied out to see how it goes on
 _INDICES = ("i", "j", "k", "l", "s", "x", "y", "z")
 
@@ -89,7 +88,7 @@ def _note_open_sum(parser: FormulaParser, body: ParsedFormula) -> None:
         parser.open_sums.append((body.start, reach))
 
 
-def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFormula:
+def read_dots(parser: FormulaParser, left: ParsedFormula, sign: ArithOp) -> ParsedFormula:
     """Reads the sum `1 + 2 + … + n`, derived from its first and its last terms."""
     dots = parser.current
     parser.at += 1
@@ -125,7 +124,7 @@ def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFor
 
 def _term(parser: FormulaParser) -> Summand:
     """Reads a sign and the term after it."""
-    sign = cast(Op, parser.current.value)
+    sign = cast(ArithOp, parser.current.value)
     parser.at += 1
     return sign, parser.expression(MULTIPLY)
 
@@ -136,7 +135,7 @@ def _longest(
     """The series with as many of these first terms as fit, and how many do not."""
     taken = {*parser.known, *(token.value for token in parser.tokens)}
     index = next(name for name in (*_INDICES, *(f"i{i}" for i in range(1000))) if name not in taken)
-    if any(term.terms > _SHORT for _, term in (*before, *last)):
+    if any(parser.expansion(term.node, term.span)[0] > _SHORT for _, term in (*before, *last)):
         return None
     shown, end = [_signed(*term) for term in before], [_signed(*term) for term in last]
     tried = ((skipped, progression(shown[skipped:], end, index)) for skipped in range(len(shown)))
@@ -148,10 +147,10 @@ def summands(piece: ParsedFormula) -> tuple[Summand, ...]:
     return piece.summands or (("+", piece),)
 
 
-def _signed(sign: Op, term: ParsedFormula) -> Formula:
-    return term.node if sign == "+" else Apply("neg", (term.node,))
+def _signed(sign: ArithOp, term: ParsedFormula) -> Formula:
+    return term.node if sign == "+" else applied("neg", term.node)
 
 
 def _of_polynomial(polynomial: Polynomial, start: int, end: int) -> ParsedFormula:
-    size, degree = len(polynomial.terms), polynomial.degree()
-    return ParsedFormula(formula_of(polynomial), start, end, 1 + size + 2 * degree, size, degree)
+    depth = 1 + len(polynomial.terms) + 2 * polynomial.degree()
+    return ParsedFormula(formula_of(polynomial), start, end, depth)

@@ -13,24 +13,20 @@ from math import floor, lcm
 
 from lattend.counts.algebra import factored
 from lattend.counts.formula import (
-    Apply,
-    Condition,
     Formula,
-    FormulaRelation,
-    Junction,
-    Number,
     Piecewise,
     Sum,
+    applied,
     walk,
 )
 from lattend.counts.progression import summed_powers
 from lattend.counts.prove import keeps_sign, residues, solved
 from lattend.errors import NoClosedForm
-from lattend.rules.language.expr import Name
+from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Not, Num, Or, Truth
 from lattend.rules.language.linear import Quotient, atom_names
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region, Space, summed
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.region import Piece, uncovered
 
 MAX_POWER = 16
 MAX_CARRY = 24
@@ -66,7 +62,7 @@ def coordinate(space: Space, name: str) -> Polynomial:
 
 def _read(node: Formula, region: Region, bound: Indices) -> list[Case]:
     match node:
-        case Number():
+        case Num():
             return [Case(region, Polynomial.constant(node.value), ONE)]
         case Name():
             return [Case(region, coordinate(region.space, bound.get(node.name, node.name)), ONE)]
@@ -74,27 +70,29 @@ def _read(node: Formula, region: Region, bound: Indices) -> list[Case]:
             return _sum(node, region, bound)
         case Piecewise():
             return _piecewise(node, region, bound)
-        case Apply(op="//", args=args):
-            return _read(Apply("floor", (Apply("/", args),)), region, bound)
-        case Apply(op="%", args=(left, right)):
-            quotient = Apply("floor", (Apply("/", (left, right)),))
-            return _read(Apply("-", (left, Apply("*", (right, quotient)))), region, bound)
-        case Apply(op="floor", args=(arg,)):
+        case Arith(op="//", args=args):
+            return _read(applied("floor", applied("/", *args)), region, bound)
+        case Arith(op="%", args=(left, right)):
+            quotient = applied("floor", applied("/", left, right))
+            return _read(applied("-", left, applied("*", right, quotient)), region, bound)
+        case Arith(op="floor", args=(arg,)):
             return [part for case in _read(arg, region, bound) for part in _floored(case)]
-        case Apply(op="ceil", args=(arg,)):
-            down = Apply("floor", (Apply("neg", (arg,)),))
-            return _read(Apply("neg", (down,)), region, bound)
-        case Apply(op="min" | "max"):
+        case Arith(op="ceil", args=(arg,)):
+            down = applied("floor", applied("neg", arg))
+            return _read(applied("neg", down), region, bound)
+        case Arith(op="min" | "max"):
             return _extreme(node, region, bound)
-        case Apply(op="abs", args=(arg,)):
-            return _read(Apply("max", (arg, Apply("neg", (arg,)))), region, bound)
-        case Apply(op="^", args=(base, power)):
+        case Arith(op="abs", args=(arg,)):
+            return _read(applied("max", arg, applied("neg", arg)), region, bound)
+        case Arith(op="^", args=(base, power)):
             return _power(base, power, region, bound)
-        case Apply():
+        case Arith():
             return _arithmetic(node, region, bound)
+        case Lookup():
+            raise NoClosedForm("it looks up data")
 
 
-def _arithmetic(node: Apply, region: Region, bound: Indices) -> list[Case]:
+def _arithmetic(node: Arith, region: Region, bound: Indices) -> list[Case]:
     results = _read(node.args[0], region, bound)
     if node.op == "neg":
         return [Case(c.region, c.above.times(-1), c.below) for c in results]
@@ -118,16 +116,16 @@ def _limited(results: Iterator[Case]) -> list[Case]:
 
 
 def _power(base: Formula, power: Formula, region: Region, bound: Indices) -> list[Case]:
-    if not isinstance(power, Number) or power.value.denominator != 1 or not 0 <= power.value <= MAX_POWER:
+    if not isinstance(power, Num) or not 0 <= power.value <= MAX_POWER:
         raise NoClosedForm(f"only whole powers from 0 to {MAX_POWER} can be decided")
-    exponent = int(power.value)
+    exponent = power.value
     results = _read(base, region, bound)
     if exponent == 0:  # 1, but only where the base is defined
         return [Case(c.region, c.below, c.below) for c in results]
     return [Case(c.region, c.above**exponent, c.below**exponent) for c in results]
 
 
-def _extreme(node: Apply, region: Region, bound: Indices) -> list[Case]:
+def _extreme(node: Arith, region: Region, bound: Indices) -> list[Case]:
     results = _read(node.args[0], region, bound)
     for arg in node.args[1:]:
         chosen: list[Case] = []
@@ -158,30 +156,35 @@ def _piecewise(node: Piecewise, region: Region, bound: Indices) -> list[Case]:
 def _where(condition: Condition, region: Region, bound: Indices) -> tuple[Region, Region]:
     """Returns where the condition holds and where it does not; elsewhere it is undefined."""
     nothing = region - region
-    if isinstance(condition, Junction):
-        left, other = region, nothing
+    if isinstance(condition, Truth):
+        return (region, nothing) if condition.value else (nothing, region)
+    if isinstance(condition, Not):
+        true, false = _where(condition.arg, region, bound)
+        return false, true
+    if isinstance(condition, And | Or):
+        left, other, joint = region, nothing, isinstance(condition, And)
         for arg in condition.args:
             true, false = _where(arg, left, bound)
-            left, decided = (true, false) if condition.op == "and" else (false, true)
+            left, decided = (true, false) if joint else (false, true)
             other = other | decided
-        return (left, other) if condition.op == "and" else (other, left)
+        return (left, other) if joint else (other, left)
     holds, fails = nothing, nothing
-    for case in _read(Apply("-", (condition.left, condition.right)), region, bound):
+    for case in _read(applied("-", condition.left, condition.right), region, bound):
         true, false = _compared(condition, case.above * case.below, _nonzero(case))
         holds, fails = holds | true, fails | false
     return holds, fails
 
 
-def _compared(relation: FormulaRelation, gap: Polynomial, region: Region) -> tuple[Region, Region]:
+def _compared(relation: Compare, gap: Polynomial, region: Region) -> tuple[Region, Region]:
     """Returns where a difference satisfies the relation, and where it does not."""
-    if relation.sign in ("<=", ">"):
+    if relation.op in ("<=", ">"):
         least, less = _by_sign(gap.times(-1), region)
-        return (least, less) if relation.sign == "<=" else (less, least)
+        return (least, less) if relation.op == "<=" else (less, least)
     least, less = _by_sign(gap, region)
-    if relation.sign in (">=", "<"):
-        return (least, less) if relation.sign == ">=" else (less, least)
+    if relation.op in (">=", "<"):
+        return (least, less) if relation.op == ">=" else (less, least)
     zero = least - _by_sign(gap.times(-1), least)[1]
-    return (zero, region - zero) if relation.sign == "==" else (region - zero, zero)
+    return (zero, region - zero) if relation.op == "==" else (region - zero, zero)
 
 
 def _nonzero(case: Case) -> Region:
@@ -324,8 +327,8 @@ def _whole_scale(polynomial: Polynomial) -> int:
 
 def _sum(node: Sum, region: Region, bound: Indices) -> list[Case]:
     results: list[Case] = []
-    for low in _read(Apply("ceil", (node.low,)), region, bound):
-        for high in _read(Apply("floor", (node.high,)), low.region, bound):
+    for low in _read(applied("ceil", node.low), region, bound):
+        for high in _read(applied("floor", node.high), low.region, bound):
             some, none = _by_sign(high.above - low.above, high.region)
             if not none.is_empty():
                 results.append(Case(none, Polynomial({}), ONE))
@@ -363,8 +366,8 @@ def _is_polynomial(body: Formula) -> bool:
     """Returns whether the terms of a sum have the same form for every index."""
     nodes = (node for node, _ in walk(body))
     return all(
-        isinstance(node, (Number, Name))
-        or (isinstance(node, Apply) and node.op in ("+", "-", "*", "/", "^", "neg"))
+        isinstance(node, (Num, Name))
+        or (isinstance(node, Arith) and node.op in ("+", "-", "*", "/", "^", "neg"))
         for node in nodes
     )
 
@@ -385,7 +388,7 @@ def _modulus_of_index(node: Sum, space: Space, low: Polynomial, high: Polynomial
             if divisors and len(powers) > 1:
                 return str(divisors[0])
     for part, _ in walk(node.body):
-        if isinstance(part, Apply) and part.op in ("/", "//", "%"):
+        if isinstance(part, Arith) and part.op in ("/", "//", "%"):
             left, right = part.args
             used = {n.name for n, inner in walk(left) if isinstance(n, Name) and n.name not in inner}
             if isinstance(right, Name) and right.name in moduli and node.variable in used:

@@ -106,7 +106,8 @@ class Verdict(Shown):
         if self.where == NOWHERE:
             text += "; it agrees nowhere"
         elif self.where:
-            text += f"{self._link} {self.where}"
+            link = "" if isinstance(self, OrderVerdict) and self.holds else LINK[self.status]
+            text += f"{link} {self.where}"
         if self.counterexample is not None:
             text += f"; {self.counterexample}"
         if self.because:
@@ -114,11 +115,6 @@ class Verdict(Shown):
         if self.remaining:
             text += f"; what remains: {self.remaining}"
         return text
-
-    @property
-    def _link(self) -> str:
-        """Returns the words between the status and the region."""
-        return LINK[self.status]
 
     __repr__ = __str__
 
@@ -158,10 +154,6 @@ class OrderVerdict(Verdict):
             f'"{self.claim}" is about growth, which does not say whether it is the count: ask for .holds, or '
             "claim(…, exact=True) to accept nothing but the count"
         )
-
-    @property
-    def _link(self) -> str:
-        return "" if self.holds else super()._link
 
     def json(self) -> dict[str, Any]:
         return super().json() | {"is_order": True}

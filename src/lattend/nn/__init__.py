@@ -22,23 +22,23 @@ from lattend.lazy import homes, on_first_use
 if TYPE_CHECKING:
     from lattend.nn.attention.attention import MultiHeadAttention as MultiHeadAttention
     from lattend.nn.attention.encodings import Absolute as Absolute
+    from lattend.nn.attention.encodings import Quadratic as Quadratic
     from lattend.nn.attention.encodings import Relative as Relative
     from lattend.nn.attention.encodings import Sinusoidal as Sinusoidal
     from lattend.nn.attention.encodings import Tables as Tables
     from lattend.nn.attention.gaussian_heads import kernel_heads as kernel_heads
-    from lattend.nn.attention.quadratic import Quadratic as Quadratic
-    from lattend.nn.convolution.bound import error_bound as error_bound
     from lattend.nn.convolution.convert import from_conv as from_conv
     from lattend.nn.convolution.convert import to_conv as to_conv
     from lattend.nn.convolution.layer import ConvAttention as ConvAttention
     from lattend.nn.convolution.sharpness import sharpness as sharpness
+    from lattend.nn.convolution.trial import error_bound as error_bound
     from lattend.nn.grid.check import check_grid as check_grid
     from lattend.nn.grid.complete import complete as complete
     from lattend.nn.grid.complete import sample as sample
     from lattend.nn.grid.pixels import PixelModel as PixelModel
-    from lattend.nn.grid.ragged import ragged_mask as ragged_mask
     from lattend.nn.grid.rnn import GridRNN as GridRNN
     from lattend.nn.grid.states import GridStates as GridStates
+    from lattend.nn.grid.states import ragged_mask as ragged_mask
     from lattend.nn.images.patches import Patches as Patches
     from lattend.nn.images.vit import ViT as ViT
     from lattend.nn.pictures.conv import draw_conv as draw_conv
@@ -46,26 +46,24 @@ if TYPE_CHECKING:
     from lattend.nn.pictures.heads import draw_heads as draw_heads
     from lattend.nn.pictures.patches import draw_patches as draw_patches
     from lattend.nn.pictures.scores import draw_scores as draw_scores
-    from lattend.nn.replaced.replace import replace_attention as replace_attention
+    from lattend.nn.replace.replace import replace_attention as replace_attention
 
 # Where each name lives, loaded when it is first used
 _HOME = homes(
     "lattend.nn",
     {
         "attention.attention": "MultiHeadAttention",
-        "attention.encodings": "Absolute Sinusoidal Tables Relative",
+        "attention.encodings": "Absolute Sinusoidal Tables Relative Quadratic",
         "attention.gaussian_heads": "kernel_heads",
-        "attention.quadratic": "Quadratic",
-        "replaced.replace": "replace_attention",
+        "replace.replace": "replace_attention",
         "images.patches": "Patches",
         "images.vit": "ViT",
         "convolution.convert": "from_conv to_conv",
         "convolution.layer": "ConvAttention",
-        "convolution.bound": "error_bound",
+        "convolution.trial": "error_bound",
         "convolution.sharpness": "sharpness",
         "grid.rnn": "GridRNN",
-        "grid.states": "GridStates",
-        "grid.ragged": "ragged_mask",
+        "grid.states": "GridStates ragged_mask",
         "grid.check": "check_grid",
         "grid.pixels": "PixelModel",
         "grid.complete": "complete sample",

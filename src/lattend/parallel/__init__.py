@@ -9,12 +9,12 @@ from lattend.lazy import homes, on_first_use
 if TYPE_CHECKING:
     from lattend.nn.grid.over_ranks import grid_rnn as grid_rnn
     from lattend.parallel.cluster import Cluster as Cluster
-    from lattend.parallel.context import sharded as sharded
-    from lattend.parallel.cut import Cut as Cut
     from lattend.parallel.kv_cache import KVCache as KVCache
+    from lattend.parallel.layout import Cut as Cut
     from lattend.parallel.shard_plan import ShardPlan as ShardPlan
     from lattend.parallel.shard_plan import plan as plan
     from lattend.parallel.sharded_attention import attention as attention
+    from lattend.parallel.sharded_attention import sharded as sharded
     from lattend.parallel.sharding import positions as positions
     from lattend.parallel.sharding import shard as shard
     from lattend.parallel.sharding import unshard as unshard
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 _HOME = homes(
     "lattend.parallel",
     {
-        "sharded_attention": "attention",
-        "context": "sharded",
+        "sharded_attention": "attention sharded",
         "sharding": "shard unshard positions",
         "kv_cache": "KVCache",
         "shard_plan": "plan ShardPlan",
         "cluster": "Cluster",
-        "cut": "Cut",
+        "layout": "Cut",
     },
 ) | {"grid_rnn": "lattend.nn.grid.over_ranks"}
 

@@ -26,12 +26,10 @@ from lattend.attend.call.options import KernelOptions, check_scoring
 from lattend.attend.call.rule_names import RuleNames, rule_names
 from lattend.attend.kernels.dispatch import KERNELS
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.parallel.agreement import Agreed, Said
 from lattend.parallel.cluster import Cluster, cluster_of
-from lattend.parallel.cut import Cut, contiguous, of_lengths, zigzag
-from lattend.parallel.layout import Layout
-from lattend.parallel.local import whole_bias
-from lattend.parallel.ranks import Ranks
+from lattend.parallel.layout import Cut, Layout, contiguous, of_lengths, zigzag
+from lattend.parallel.rank_schedule import whole_bias
+from lattend.parallel.ranks import Agreed, CallDigest, Ranks
 from lattend.rules.axes import HEADS
 from lattend.rules.reader import RuleLike, arrays_in, read_rule
 from lattend.rules.rule import Rule
@@ -60,10 +58,10 @@ class Asked:
     padding: Tensor | None
     sinks: Tensor | None
     options: KernelOptions  # those without tensors
-    said: Said  # what the ranks must have in common
+    said: CallDigest  # what the ranks must have in common
 
     @property
-    def said_now(self) -> Said:
+    def said_now(self) -> CallDigest:
         """The same of numbers that are others in every call: the lengths of sequences."""
         padding = self.padding
         return {} if padding is None or self.masked else {"lengths of padding": tuple(_entries(padding))}
@@ -110,7 +108,7 @@ def asked_of(
     options = _kernel_options(how).as_constants()
     learned = [*_tensors(bias), *([] if sinks is None else [sinks])]
     trains = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, *learned))
-    said: Said = {
+    said: CallDigest = {
         "rule": found.key,
         "its numbers": tuple({**found.values, **numbers}.items()),
         "its arrays": tuple((name, *_kind(values[name], -1)) for name in found.open),
@@ -290,7 +288,7 @@ def _image_layout(asked: Asked, shapes: NDArray[np.int64]) -> Layout:
 
 
 def cut_of(cut: Cut | str | None, lengths: Sequence[int], what: str) -> Cut:
-    """The cut that was asked for, of ranks that have so many positions each."""
+    """The cut as given, checked against the number of positions that each rank has."""
     if cut is None or cut == "contiguous":
         return of_lengths(lengths)
     wanted = zigzag(sum(lengths), len(lengths)) if isinstance(cut, str) else cut.checked()

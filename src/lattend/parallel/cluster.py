@@ -25,7 +25,7 @@ EXAMPLE = "machine=H100,node=8,nvlink=450GB/s,infiniband=50GB/s,latency=10us"
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes of so many GPUs: bytes a second that a GPU gets inside its node and from other nodes.
+    """GPUs in nodes, and the bytes a second that a GPU gets inside its node and from other nodes.
 
     `forward` and `backward` are the shares of the machine's rate that attention reaches.
 
@@ -58,15 +58,15 @@ class Cluster:
         return self.inside if ranks <= self.node else min(self.inside, self.node * self.between)
 
     def neighbour(self, ranks: int) -> float:
-        """Bytes a second to the next rank of a ring, whose slowest link all wait for."""
+        """Bytes a second to the next rank of a ring, in which all wait for the slowest link."""
         return self.inside if ranks <= self.node else self.between
 
     def transfer(self, inside: Any, between: Any, messages: Any) -> Any:
-        """Seconds that so many bytes take which come from the same node and from others."""
+        """Seconds to receive these bytes from the same node and from other nodes."""
         return np.maximum(inside / self.inside, between / self.between) + messages * self.latency
 
     def compute(self, flops: Any, moved: Any, backward: bool = False) -> Any:
-        """Seconds of operations, or of reading and writing so many bytes where that takes longer."""
+        """Seconds of the operations, or of reading and writing the bytes if that takes longer."""
         share = self.backward if backward else self.forward
         return np.maximum(flops / (self.machine.rate * share), moved / self.machine.bandwidth)
 
@@ -101,7 +101,7 @@ def cluster_of(given: str | Cluster | None) -> Cluster:
 
 @lru_cache(maxsize=64)
 def _cluster_of_text(given: str) -> Cluster:
-    found = Cluster()
+    cluster = Cluster()
     seen: set[str] = set()
     for part in given.split(","):
         name, _, text = (side.strip() for side in part.partition("="))
@@ -111,8 +111,8 @@ def _cluster_of_text(given: str) -> Cluster:
             raise NamingError(f'"{given}" gives {name} twice; give it once')
         seen.add(name)
         field, read = _READ[name]
-        found = replace(found, **{field: read(name, text)})
-    return found
+        cluster = replace(cluster, **{field: read(name, text)})
+    return cluster
 
 
 def _rate(name: str, text: str) -> float:

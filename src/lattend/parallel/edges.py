@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from lattend.errors import NoClosedForm, NotAffineError
-from lattend.parallel.boxes import Box, Keys, Pieces, Scattered, boxes_of
-from lattend.parallel.crossing import crossing
+from lattend.parallel.keyset import Box, Keys, ListedKeys, Mask, Pieces, boxes_of
 from lattend.parallel.layout import Layout
-from lattend.parallel.reached import Mask
+from lattend.parallel.reached import crossing
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 
-Listed = Callable[[Sequence[Box]], bool]
+MOST_BOXES = 4  # of one rank's keys, each a call
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,13 @@ class BoxView:
         """These positions of a tensor, on one axis again."""
         return self.view(x).flatten(2, 1 + len(self.shape))
 
-    def put(self, x: Any, found: Any) -> None:
+    def put(self, x: Any, values: Any) -> None:
         """Writes them."""
-        self.view(x).copy_(found.unflatten(2, self.sizes))
+        self.view(x).copy_(values.unflatten(2, self.sizes))
 
-    def add(self, x: Any, found: Any) -> None:
+    def add(self, x: Any, values: Any) -> None:
         """Adds to them."""
-        self.view(x).add_(found.unflatten(2, self.sizes))
+        self.view(x).add_(values.unflatten(2, self.sizes))
 
 
 @dataclass(frozen=True)
@@ -98,33 +97,35 @@ class PairBlock:
         return self.keys.total
 
 
-def edges_of(mask: Mask, keys: Layout, target: int, listed: Listed | None = None) -> list[Edge]:
+def edges_of(mask: Mask, keys: Layout, target: int, divisors: Collection[int] | None) -> list[Edge]:
     """What a rank that reaches these keys needs of the others, in the order of their ranks.
 
-    The keys of a rank are boxes, or a list where `listed` says of these so.
+    The keys of a rank are boxes, or a list where they are too many, given the rule's `divisors`.
     """
-    found: list[Edge] = []
+    edges: list[Edge] = []
     for source in range(keys.ranks):
-        if source != target and (boxes := [*chain(*(_within(mask, box) for box in keys.boxes(source)))]):
-            some = (
-                (_list_of(mask, keys.boxes(source)),)
-                if listed is not None and listed(boxes)
-                else tuple(boxes)
-            )
-            found.append(Edge(source, target, some))
-    return found
+        if source == target:
+            continue
+        parts = [(tuple(slice(a, b) for a, b in some), [a for a, _ in some]) for some in keys.boxes(source)]
+        boxes = [box for part, firsts in parts for box in boxes_of(mask[part], firsts)]
+        if divisors is not None and _too_many(boxes, divisors):
+            owned = np.zeros_like(mask)
+            for part, _ in parts:
+                owned[part] = mask[part]
+            edges.append(Edge(source, target, (ListedKeys(np.flatnonzero(owned), mask.shape),)))
+        elif boxes:
+            edges.append(Edge(source, target, tuple(boxes)))
+    return edges
 
 
-def _within(mask: Mask, pieces: Pieces) -> Iterator[Box]:
-    return boxes_of(mask[tuple(slice(a, b) for a, b in pieces)], [a for a, _ in pieces])
+def _too_many(boxes: Sequence[Box], divisors: Collection[int]) -> bool:
+    """Whether boxes become a list that is looked up.
 
-
-def _list_of(mask: Mask, boxes: Sequence[Pieces]) -> Scattered:
-    """The keys of some boxes that are reached, one by one."""
-    inside = np.zeros_like(mask)
-    for pieces in boxes:
-        inside[tuple(slice(a, b) for a, b in pieces)] = True
-    return Scattered(np.flatnonzero(mask & inside), mask.shape)
+    Many boxes are many calls, and where pieces follow each other at a distance that does not go with the
+    rule's own divisors, their plan would take seconds.
+    """
+    periods = {one.period for box in boxes for one in box.along if one.count > 1}
+    return len(boxes) > MOST_BOXES or any(a % b and b % a for a in periods for b in divisors)
 
 
 def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Keys]) -> Iterator[PairBlock]:
@@ -134,12 +135,12 @@ def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Keys]) -> Iter
         shape = tuple(b - a for a, b in pieces)
         key_place = 0
         for box in keys:
-            found = queries_reaching(rule, pieces, box)
-            if all(b > a for a, b in found):
+            reaching = queries_reaching(rule, pieces, box)
+            if all(b > a for a, b in reaching):
                 inside = tuple(
-                    (a - first, b - first) for (a, b), (first, _) in zip(found, pieces, strict=True)
+                    (a - first, b - first) for (a, b), (first, _) in zip(reaching, pieces, strict=True)
                 )
-                yield PairBlock(Box.of(found), BoxView(start, shape, inside), box, key_place)
+                yield PairBlock(Box.of(reaching), BoxView(start, shape, inside), box, key_place)
             key_place += box.total
         start += prod(shape)
 
@@ -149,23 +150,20 @@ def queries_reaching(rule: Rule, queries: Pieces, keys: Keys) -> Pieces:
     if expr.arrays(rule.condition):
         return queries
     try:
-        found = crossing(_transposed(rule), len(rule.axes))
-        region = found.reached
+        reach = crossing(_transposed(rule), len(rule.axes))
+        region = reach.reached
     except (NotAffineError, NoClosedForm):
         return queries
     places = np.ix_(*(np.arange(*piece) for piece in queries))
     at = dict(zip((axis.query for axis in rule.axes), places, strict=True))
-    ends = dict(zip(found.ends, chain(*keys.hull), strict=True))
+    ends = dict(zip(reach.ends, chain(*keys.hull), strict=True))
     held = np.broadcast_to(region.holds({**rule.values, **ends, **at}), [b - a for a, b in queries])
-    there = [np.flatnonzero(held.any(_but(axis, held.ndim))) for axis in range(held.ndim)]
+    axes = {*range(held.ndim)}
+    there = [np.flatnonzero(held.any(tuple(axes - {axis}))) for axis in range(held.ndim)]
     return tuple(
         (a + int(some[0]), a + int(some[-1]) + 1) if len(some) else (a, a)
         for (a, _), some in zip(queries, there, strict=True)
     )
-
-
-def _but(axis: int, axes: int) -> tuple[int, ...]:
-    return tuple(other for other in range(axes) if other != axis)
 
 
 def _transposed(rule: Rule) -> Rule:

@@ -21,13 +21,12 @@ from lattend.attend.call.sinks import with_sinks
 from lattend.attend.decode.step import Scoring, StepMask, attend, check_length, check_step
 from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
-from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import cut_of
-from lattend.parallel.cut import Cut
 from lattend.parallel.edges import BoxView
 from lattend.parallel.exchange import Exchange, make_ready
-from lattend.parallel.merge import Merged
-from lattend.parallel.ranks import ranks_of
+from lattend.parallel.layout import Cut
+from lattend.parallel.ranks import agree, ranks_of, refuse
+from lattend.parallel.running import Merged
 from lattend.plans.retention import retention
 from lattend.rules.reader import RuleLike, read_rule
 

@@ -17,7 +17,6 @@ from lattend.draw.formats.palette import ATTENDED, EMPTY, OWN, Look
 from lattend.draw.grid.panel import Panel, Side, nice_step
 from lattend.draw.grid.titles import clipped, values
 from lattend.draw.picture import Picture
-from lattend.parallel.tally import Reached
 from lattend.parallel.text import chosen_text, has_text
 from lattend.report.numbers import compact, short_bytes
 from lattend.rules.flat import on_line
@@ -49,8 +48,9 @@ LOAD = {"own pairs": KEPT.fill, OTHERS: CROSS.fill}
 def shards_picture(plan: ShardPlan) -> Picture:
     """The shards on the grid, or on the image, and the pairs of each rank."""
     share, rule = plan.share, plan.rule
-    line = len(share.layout.sizes) == 1
-    panels = (_grid(plan),) if line else tuple(_image(plan, rank) for rank in _three(share.layout.ranks))
+    line, ranks = len(share.layout.sizes) == 1, share.layout.ranks
+    three = sorted({0, ranks // 2, ranks - 1})
+    panels = (_grid(plan),) if line else tuple(_image(plan, rank) for rank in three)
     most, name = int(max(share.pairs)), share.layout.name
     keys = int(share.halo.max(initial=0))
     caption = (
@@ -70,10 +70,6 @@ def shards_picture(plan: ShardPlan) -> Picture:
         data=plan.json(),
         columns=3,
     )
-
-
-def _three(ranks: int) -> list[int]:
-    return sorted({0, ranks // 2, ranks - 1})
 
 
 def _grid(plan: ShardPlan) -> Panel:
@@ -100,11 +96,11 @@ def _edges(borders: Sequence[int], n: int) -> list[int]:
         return [*range(n + 1)]
     if len(borders) > CELLS + 1:
         return [n * i // CELLS for i in range(CELLS + 1)]
-    found: list[int] = []
+    edges: list[int] = []
     for a, b in pairwise(borders):
         steps = max(1, round(CELLS * (b - a) / n))
-        found += [a + (b - a) * i // steps for i in range(steps)]
-    return [*dict.fromkeys([*found, n])]
+        edges += [a + (b - a) * i // steps for i in range(steps)]
+    return [*dict.fromkeys([*edges, n])]
 
 
 def _owners(share: Share, edges: Sequence[int]) -> NDArray[np.int64]:
@@ -136,9 +132,7 @@ def _image(plan: ShardPlan, rank: int) -> Panel:
         table = np.array(some)
         ends.append((table[at.reshape(-1)], table[at.reshape(-1) + 1]))
     whole = [(np.zeros(rows.size, np.int64), np.full(rows.size, n)) for n in layout.sizes[:volume]]
-    found = plan.share.reached
-    assert isinstance(found, Reached)  # rules that look up data are read row by row
-    reached = found.within(rank, [*whole, *ends]).reshape(rows.shape)
+    reached = plan.share.reached.count([[*whole, *ends]], [rank]).reshape(rows.shape)
     mine = np.zeros(rows.shape, bool)
     for box in layout.boxes(rank):
         inside = [(first < b) & (end > a) for (first, end), (a, b) in zip(ends, box[volume:], strict=True)]

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.counts.closed import Closed, counted_points
+from lattend.counts.count import Count
+from lattend.counts.counting import bind, count
 from lattend.errors import NoClosedForm, NotAffineError
-from lattend.parallel.boxes import Pieces
-from lattend.parallel.crossing import Crossing, crossing
-from lattend.parallel.cut import Piece
+from lattend.parallel.keyset import Mask, Piece, Pieces
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate_term
-from lattend.rules.language.expr import Compare, Term
+from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num, Term
 from lattend.rules.rule import Rule
+from lattend.sets import PointSet
+from lattend.sets.guard import remembered
+from lattend.sets.region import Region
 
 CHUNK = 1 << 22  # keys, or pairs, that are looked at together
-Mask = NDArray[np.bool_]
 Arrays = Sequence[
     Mapping[str, NDArray[np.int64]]
 ]  # of each element of the batch, those that the rule leaves open
@@ -40,8 +45,16 @@ def reached_keys(rule: Rule, boxes: Sequence[Pieces], arrays: Arrays = ()) -> Ma
     looks_up = bool(expr.arrays(rule.condition))
     for box in boxes:
         if all(b > a for a, b in box):
-            for found in _by_data(rule, box, arrays) if looks_up else [_by_set(rule, box)]:
-                mask |= found
+            for keys in _by_data(rule, box, arrays) if looks_up else [_by_set(rule, box)]:
+                mask |= keys
+    return mask
+
+
+def reached_by_pairs(rule: Rule, boxes: Sequence[Pieces]) -> Mask:
+    """Which keys the queries of these boxes reach, from the pairs themselves."""
+    mask = np.zeros(_key_sizes(rule), bool)
+    for box in boxes:
+        mask |= _by_pairs(rule, box, {})
     return mask
 
 
@@ -56,10 +69,10 @@ def _by_set(rule: Rule, box: Pieces) -> Mask:
         return _by_pairs(rule, box, {})
 
 
-def _held(found: Crossing, box: Pieces) -> Mask:
+def _held(reach: ShardReach, box: Pieces) -> Mask:
     """The keys in the set of those that are reached, some at a time."""
-    rule, region = found.rule, found.reached
-    known = {**rule.values, **dict(zip(found.ends, chain(*box), strict=True))}
+    rule, region = reach.rule, reach.reached
+    known = {**rule.values, **dict(zip(reach.ends, chain(*box), strict=True))}
     sizes, names = _key_sizes(rule), [axis.key for axis in rule.axes]
     mask = np.zeros(sizes, bool)
     for part in _chunks([(0, size) for size in sizes], CHUNK):
@@ -69,7 +82,7 @@ def _held(found: Crossing, box: Pieces) -> Mask:
 
 
 def _chunks(box: Sequence[Piece], most: int) -> Iterator[Pieces]:
-    """The box in boxes of at most so many positions, or of one."""
+    """The box in parts of at most `most` positions."""
     sizes = [b - a for a, b in box]
     if prod(sizes) <= max(1, most):
         yield tuple(box)
@@ -88,8 +101,8 @@ def _by_data(rule: Rule, box: Pieces, arrays: Arrays) -> Iterator[Mask]:
     same = _documents(rule) if len(box) == 1 else None
     for own in arrays or [{}]:
         data = {**rule.data, **own}
-        found = None if same is None else _by_documents(rule, *same, box[0], data)
-        yield _by_pairs(rule, box, data) if found is None else found
+        keys = None if same is None else _by_documents(rule, *same, box[0], data)
+        yield _by_pairs(rule, box, data) if keys is None else keys
 
 
 def _documents(rule: Rule) -> tuple[Term, Term, Rule] | None:
@@ -115,8 +128,8 @@ def _by_documents(
 ) -> Mask | None:
     """Keys of the queries' documents: each stretch of queries reaches what the rest says of it."""
     try:
-        found = crossing(rest)
-        region = found.reached
+        reach = crossing(rest)
+        region = reach.reached
     except (NotAffineError, NoClosedForm):
         return None
     axis, keys = rule.axes[0], rule.values[rule.axes[0].keys]
@@ -133,7 +146,7 @@ def _by_documents(
     last = np.searchsorted(documents, of_key, "right")
     left = np.flatnonzero(place < last)
     while len(left):  # once for each stretch of the document that has most
-        at = {found.ends[0]: starts[place[left]], found.ends[1]: stops[place[left]], axis.key: left}
+        at = {reach.ends[0]: starts[place[left]], reach.ends[1]: stops[place[left]], axis.key: left}
         mask[left] |= np.broadcast_to(region.holds({**rest.values, **at}), left.shape)
         place[left] += 1
         left = left[place[left] < last[left]]
@@ -150,3 +163,92 @@ def _by_pairs(rule: Rule, box: Pieces, data: Mapping[str, NDArray[np.int64]]) ->
         found = given.mask_at(ranges)
         mask |= found.any(tuple(range(found.ndim - len(sizes))))
     return mask
+
+
+@dataclass(frozen=True)
+class ShardReach:
+    """A rule on a line, cut: what the shard of queries a … b - 1 attends to.
+
+    >>> from lattend.rules.reader import rule
+    >>> crossing(rule("k <= q and q - k <= t")).halo
+    t  when t <= a < b and t >= 1
+    a  when a <= t and a < b
+    0  otherwise
+    """
+
+    rule: Rule  # the pairs whose queries lie in the shard
+    ends: tuple[str, ...]  # the names of its first query and of the one after its last, along each axis cut
+    own: Condition  # whether a key lies in it too
+
+    @cached_property
+    def pairs(self) -> Count:
+        """How many pairs the shard's queries have."""
+        found = count(self.rule, method="closed")
+        assert isinstance(found, Count)  # a and b are open
+        return found
+
+    @cached_property
+    def halo(self) -> Count:
+        """How many keys beside its own the shard reaches."""
+        beside = expr.negated(self.own)
+        far = replace(self.rule, condition=expr.all_of(self.rule.condition, beside), values={})
+        closed = remembered(_distinct_keys, far, budget=far.budget)
+        return bind(Count(far, closed, budget=far.budget), replace(far, values=self.rule.values))
+
+    @cached_property
+    def reached(self) -> Region:
+        """The keys that the shard reaches, its own among them, with the key's name beside a and b."""
+        return remembered(_reached, self.rule.baked(), budget=self.rule.budget)
+
+
+def crossing(rule: Rule, axes: int = 1) -> ShardReach:
+    """The rule with its queries between two cuts, along the first axis or along the first two."""
+    ends = _letters(rule, "abcdef"[: 2 * axes])
+    inside: list[Condition] = []
+    own: list[Condition] = []
+    order: list[Condition] = []
+    for axis, a, b in zip(rule.axes, map(Name, ends[::2]), map(Name, ends[1::2]), strict=False):
+        inside += [Compare(">=", Name(axis.query), a), Compare("<", Name(axis.query), b)]
+        own += [Compare(">=", Name(axis.key), a), Compare("<", Name(axis.key), b)]
+        order += [Compare(">=", a, Num(0)), Compare("<=", a, b), Compare("<=", b, Name(axis.queries))]
+    return ShardReach(_cut(rule, inside, order), ends, expr.all_of(*own))
+
+
+def crossing_of_rank(rule: Rule, axes: int = 1) -> ShardReach:
+    """The rule with its queries on one rank of equal shards; the last shard may be shorter.
+
+    >>> from lattend.rules.reader import rule
+    >>> crossing_of_rank(rule("k <= q")).pairs.assuming("shard | n, rank < n // shard")
+    shard*(2rank*shard + shard + 1)/2
+    """
+    if axes > 1:
+        raise NoClosedForm("blocks of an image have two ranks, one along each axis; see pairs and halo")
+    names = _letters(rule, ("shard", "rank"))
+    length, rank = map(Name, names)
+    query, key = (Arith("//", (Name(name), length)) for name in (rule.axes[0].query, rule.axes[0].key))
+    inside, order = [Compare("==", query, rank)], [Compare(">=", rank, Num(0))]
+    return ShardReach(_cut(rule, inside, order), names, Compare("==", key, rank))
+
+
+def _cut(rule: Rule, inside: Sequence[Condition], order: Sequence[Condition]) -> Rule:
+    """The rule with conditions on its queries, and on the letters of its cut."""
+    condition, where = expr.all_of(rule.condition, *inside), expr.all_of(rule.where, *order)
+    return replace(rule, condition=condition, where=where, about=None, source=None)
+
+
+def _letters(rule: Rule, letters: Sequence[str]) -> tuple[str, ...]:
+    """These letters, or where the rule has one of them, all with a mark: a_."""
+    taken = {*rule.parameters, *rule.sizes}
+    marks = next(i for i in itertools.count() if not {letter + "_" * i for letter in letters} & taken)
+    return tuple(letter + "_" * marks for letter in letters)
+
+
+def _distinct_keys(rule: Rule) -> Closed:
+    """The keys of all pairs, each once."""
+    gone = [axis.query for axis in rule.axes] + ([HEAD] if rule.has_heads else [])
+    return counted_points(PointSet.of_rule(rule).without(gone))
+
+
+def _reached(rule: Rule) -> Region:
+    """The keys of at least one pair."""
+    return PointSet.of_rule(rule, fixed=[axis.key for axis in rule.axes]).occupied()

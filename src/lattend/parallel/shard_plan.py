@@ -15,13 +15,10 @@ from lattend.counts.count import Count
 from lattend.counts.tiles import MAX_SIZE
 from lattend.draw.grid.titles import name as name_of
 from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError, TooLarge
-from lattend.parallel.boxes import Box
 from lattend.parallel.cluster import Cluster, cluster_of
-from lattend.parallel.crossing import Crossing, crossing, crossing_of_rank
-from lattend.parallel.cut import Cut, balanced, contiguous, of_lengths, zigzag
-from lattend.parallel.edges import Edge, edges_of
-from lattend.parallel.layout import Layout
-from lattend.parallel.reached import reached_keys
+from lattend.parallel.edges import Edge
+from lattend.parallel.layout import Cut, Layout, balanced, contiguous, of_lengths, zigzag
+from lattend.parallel.reached import ShardReach, crossing, crossing_of_rank
 from lattend.parallel.strategies import (
     ITEM,
     Share,
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
 
 CUTS = ("contiguous", "zigzag", "balanced")
 MOST_RANKS = 1 << 16
-MOST_PIXELS = 1 << 26  # looked at one by one for the boxes of an edge
 FORMULA = Budget(2.5)  # for a closed form in the rule's letters
 NUMBERS = Budget(1.2)  # with their numbers put in, which is quicker where there is one at all
 
@@ -90,29 +86,29 @@ class ShardPlan(Printed):
     # Closed forms
 
     @cached_property
-    def crossing(self) -> Crossing:
+    def crossing(self) -> ShardReach:
         """The rule with a shard's ends as letters."""
         return crossing(replace(self.rule, values={}), axes=len(self.layout.cuts))
 
     @cached_property
     def pairs(self) -> Count:
         """How many pairs the queries a … b - 1 have."""
-        return self._form(lambda found: found.pairs, crossing)
+        return self._form(lambda reach: reach.pairs, crossing)
 
     @cached_property
     def halo(self) -> Count:
         """How many keys beside its own they reach."""
-        return self._form(lambda found: found.halo, crossing)
+        return self._form(lambda reach: reach.halo, crossing)
 
     @cached_property
     def rank_pairs(self) -> Count:
-        """How many pairs a rank has, of shards of so many positions: a formula of `shard` and `rank`."""
-        return self._form(lambda found: found.pairs, crossing_of_rank)
+        """How many pairs a rank of equal shards has: a formula of their length `shard` and the `rank`."""
+        return self._form(lambda reach: reach.pairs, crossing_of_rank)
 
     @cached_property
     def rank_halo(self) -> Count:
-        """How many keys a rank gets, of shards of so many positions: a formula of `shard` and `rank`."""
-        return self._form(lambda found: found.halo, crossing_of_rank)
+        """How many keys a rank of equal shards gets: a formula of their length `shard` and the `rank`."""
+        return self._form(lambda reach: reach.halo, crossing_of_rank)
 
     def _form(self, count: Any, cut: Any) -> Count:
         """In the rule's letters, or with their numbers where that is not found in time."""
@@ -128,26 +124,17 @@ class ShardPlan(Printed):
     # Edges
 
     def edges(self, rank: int) -> list[Edge]:
-        """What a rank gets of each other one: runs of keys by their positions, on an image boxes of them."""
+        """What a rank gets from each other rank: boxes of keys, by their positions."""
         check_integer("rank", rank)
         if not 0 <= rank < self.ranks:
             raise DomainError(f"rank = {rank} lies outside 0 … {self.ranks - 1}")
-        if len(self.layout.sizes) == 1:
-            found = {source: self.share.reached.runs(rank, source) for source in self.keys_from(rank)}
-            return [Edge(source, rank, tuple(Box((run,)) for run in runs)) for source, runs in found.items()]
-        pixels = prod(self.layout.sizes)
-        if pixels > MOST_PIXELS:
-            raise TooLarge(
-                f"boxes of keys are found pixel by pixel, on images of at most {MOST_PIXELS:,} pixels, and "
-                f"this one has {pixels:,}; keys_from(rank) has their number"
-            )
-        reached = reached_keys(self.rule.baked(), self.layout.boxes(rank))
-        return edges_of(reached, self.layout, rank)
+        keys = self.share.reached
+        return [Edge(source, rank, keys.boxes(rank, source)) for source in self.keys_from(rank)]
 
     def keys_from(self, rank: int) -> dict[int, int]:
         """How many keys a rank gets of each other rank that it gets any of."""
-        found = self.share.reached.from_each(rank).tolist()
-        return {source: keys for source, keys in enumerate(found) if keys and source != rank}
+        (counts,) = self.share.reached.table([rank]).tolist()
+        return {source: keys for source, keys in enumerate(counts) if keys and source != rank}
 
     # What it says
 
@@ -259,11 +246,11 @@ def _planned(
     cluster: Cluster,
 ) -> ShardPlan:
     tally = tally_of(rule)
-    layouts, left_out = _layouts(tally, ranks, cut)
+    left_out: list[str] = []
     grids = rule.values.get("heads", 1)
     shares: dict[str, Share] = {}
     strategies: list[tuple[Strategy, int]] = []
-    for layout in layouts:
+    for layout in _layouts(tally, ranks, cut):
         share = Share(tally, layout)
         try:
             strategies.append((halo_strategy(share, tensors, cluster, grids), 1))
@@ -282,7 +269,7 @@ def _planned(
             if best == "balanced":
                 inner = joined(shares[best].layout, groups)
             else:
-                (inner,), _ = _layouts(tally, ranks // groups, best if best in CUTS else "contiguous")
+                (inner,) = _layouts(tally, ranks // groups, best if best in CUTS else "contiguous")
             strategies.append((heads_strategy(Share(tally, inner), tensors, cluster, grids, groups), groups))
     if not any(one.name == "Ulysses" for one, _ in strategies) and ranks > 1:
         left_out.append(_why_no_heads(tensors, ranks, rule.has_heads))
@@ -299,23 +286,21 @@ def _why_no_heads(tensors: Tensors, ranks: int, per_head: bool) -> str:
     return f"Ulysses: {ranks:,} ranks do not share {heads}"
 
 
-def _layouts(
-    tally: Any, ranks: int, cut: str | Cut | tuple[int, ...] | None
-) -> tuple[list[Layout], list[str]]:
+def _layouts(tally: Any, ranks: int, cut: str | Cut | tuple[int, ...] | None) -> list[Layout]:
     """The cuts that are looked at; the equal one first."""
     rows = tally.sizes[0] // tally.unit
 
-    def along(found: Cut) -> Layout:
-        return Layout((found.times(tally.unit),), tally.sizes)
+    def along(rows_cut: Cut) -> Layout:
+        return Layout((rows_cut.times(tally.unit),), tally.sizes)
 
     if isinstance(cut, Cut):
         if cut.ranks != ranks or cut.n != rows:
             raise DomainError(
                 f"the cut is one of {cut.n:,} positions over {cut.ranks} ranks, not {rows:,} over {ranks}"
             )
-        return [along(cut.checked())], []
+        return [along(cut.checked())]
     if isinstance(cut, (tuple, list)):
-        return [_mesh(tally, ranks, tuple(cut))], []
+        return [_mesh(tally, ranks, tuple(cut))]
     if cut is not None and cut not in CUTS:
         raise NamingError(f"cut is one of {', '.join(CUTS)}, a mesh such as (4, 2), or a Cut, not {cut!r}")
     makes = {
@@ -324,14 +309,14 @@ def _layouts(
         "balanced": lambda: balanced(lambda tops: tally.upto(tops * tally.unit), rows, ranks),
     }
     if cut is not None:
-        return [along(makes[cut]())], []
-    found = [along(make()) for make in makes.values()] if ranks > 1 else [along(makes["contiguous"]())]
+        return [along(makes[cut]())]
+    layouts = [along(make()) for make in makes.values()] if ranks > 1 else [along(makes["contiguous"]())]
     meshes = block_meshes(ranks, len(tally.sizes))
-    return found + [Layout.of_mesh(tally.sizes, mesh) for mesh in meshes], []
+    return layouts + [Layout.of_mesh(tally.sizes, mesh) for mesh in meshes]
 
 
 def joined(layout: Layout, groups: int) -> Layout:
-    """Shards of so many after one another: of a balanced cut, that is the balanced cut of fewer ranks."""
+    """The layout with each group of consecutive shards joined; a balanced cut stays balanced."""
     (cut,) = layout.cuts
     lengths = np.zeros(cut.ranks, np.int64) + sum(end - first for first, end in cut.ends)
     return Layout((of_lengths(lengths.reshape(-1, groups).sum(1).tolist(), cut.name),), layout.sizes)
@@ -341,9 +326,7 @@ def _mesh(tally: Any, ranks: int, mesh: tuple[int, ...]) -> Layout:
     for side in mesh:
         check_integer("a side of the mesh", side)
     shown = " × ".join(map(str, mesh))
-    total = 1
-    for side in mesh:
-        total *= side
+    total = prod(mesh)
     if total != ranks or min(mesh) < 1:
         raise DomainError(f"a mesh of {shown} has {total} ranks, and there are {ranks}")
     if len(mesh) > len(tally.sizes):

@@ -1,27 +1,31 @@
 """attention(q, k, v, rule, mesh=…): each rank has a shard of the positions, and gets the keys it reaches."""
 
+# torch.distributed has few types
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal, overload
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn, overload
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from lattend.attend.bias import Bias
 from lattend.attend.call.dropout import new_seed
 from lattend.attend.operators.tracing import left_to_python
-from lattend.errors import LattendError
-from lattend.parallel.agreement import agree, refuse
+from lattend.attend.overrides import OVERRIDES
+from lattend.errors import LattendError, NamingError, TensorError
 from lattend.parallel.arguments import Asked, asked_of, check_lengths
-from lattend.parallel.arrays import WholeArrays
 from lattend.parallel.cluster import Cluster
-from lattend.parallel.cut import Cut
-from lattend.parallel.distributed_tensors import local_tensors
-from lattend.parallel.heads import Shared, from_heads, to_heads
-from lattend.parallel.ranks import ranks_of
+from lattend.parallel.exchange import Shared, from_heads, to_heads
+from lattend.parallel.layout import Cut
+from lattend.parallel.rank_execution import RankExecution, WholeArrays, execution_of
+from lattend.parallel.ranks import AXES, agree, ranks_of, refuse
 from lattend.parallel.running import Given, run
-from lattend.parallel.ways import Way, way_of
 from lattend.rules.reader import RuleLike
 
 
@@ -114,17 +118,17 @@ def attention(
         asked = replace(
             asked, padding=asked.k.new_ones((asked.k.shape[0], asked.k.shape[2]), dtype=torch.bool)
         )
-    way, arrays = way_of(ranks, asked, agreed)
+    execution, arrays = execution_of(ranks, asked, agreed)
     if seed is not None:
         seed = torch.full_like(seed, agreed.seeds[0])
-    out, lse = _run(way, asked, arrays, seed, return_lse)
+    out, lse = _run(execution, asked, arrays, seed, return_lse)
     if q.dim() > 4:
         out, lse = (x.unflatten(2, q.shape[2:-1]) for x in (out, lse))
     return as_given(out, lse) if return_lse else as_given(out)[0]
 
 
 def _run(
-    way: Way, asked: Asked, arrays: WholeArrays, seed: Tensor | None, with_lse: bool
+    execution: RankExecution, asked: Asked, arrays: WholeArrays, seed: Tensor | None, with_lse: bool
 ) -> tuple[Tensor, Tensor]:
     """The output of this rank's positions, and their log-sum-exp."""
     q, k, v, learned, padding = asked.q, asked.k, asked.v, asked.learned, asked.padding
@@ -132,20 +136,146 @@ def _run(
     mask = None if padding is None or padding.dim() == 1 else padding.T.contiguous()
     biases = len(learned) - (asked.sinks is not None)
     shared: list[Shared] = []
-    if way.heads is not None:
-        of_q, of_k = Shared(way.heads[0], way.queries), Shared(way.heads[1], way.keys)
-        q, k, v = to_heads(way.ranks, (of_q, of_k, of_k), q, k, v)
+    if execution.heads is not None:
+        of_q, of_k = Shared(execution.heads[0], execution.queries), Shared(execution.heads[1], execution.keys)
+        q, k, v = to_heads(execution.ranks, (of_q, of_k, of_k), q, k, v)
         if mask is not None:
-            one = Shared(((0, 1),) * way.ranks.across.size, way.keys)
-            (whole,) = to_heads(way.ranks, (one,), mask.T[:, None])
+            one = Shared(((0, 1),) * execution.ranks.across.size, execution.keys)
+            (whole,) = to_heads(execution.ranks, (one,), mask.T[:, None])
             mask = whole[:, 0].T.contiguous()
         if asked.sinks is not None:
-            learned = [*learned[:biases], learned[-1][slice(*way.heads[0][way.ranks.across.rank])]]
+            learned = [
+                *learned[:biases],
+                learned[-1][slice(*execution.heads[0][execution.ranks.across.rank])],
+            ]
         shared = [of_q]
-    given = Given(way.work, asked.options, arrays.tensors, biases, seed, lengths, mask)
+    given = Given(execution.schedule, asked.options, arrays.tensors, biases, seed, lengths, mask)
     out, lse = run(given, q, k, v, *learned)
     if shared and with_lse:
-        out, lse = from_heads(way.ranks, shared * 2, out, lse)
+        out, lse = from_heads(execution.ranks, shared * 2, out, lse)
     elif shared:
-        (out,) = from_heads(way.ranks, shared, out)
+        (out,) = from_heads(execution.ranks, shared, out)
     return out, lse
+
+
+NOT_SHARDED = {
+    "scales": "multiply q, k and v by their scales first",
+    "cu_seqlens": 'give the documents of positions instead: "doc[q] == doc[k]" with doc=…',
+    "cache": "decode in one process",
+    "return_max_logit": "ask lt.max_logits in one process",
+}
+
+
+@dataclass(frozen=True)
+class _OverRanks:
+    mesh: Any
+    cut: Cut | str | None
+    strategy: str | None
+    cluster: str | Cluster | None
+
+    @left_to_python
+    def attention(
+        self, q: Any, k: Any, v: Any, rule: Any, how: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> Any:
+        """lt.parallel.attention, for what lt.attention was given."""
+        for name, instead in NOT_SHARDED.items():
+            if name in how:
+                self.refuse(NamingError(f"{name}: under lt.parallel.sharded there is none; {instead}"))
+        sharing = {"mesh": self.mesh, "cut": self.cut, "strategy": self.strategy, "cluster": self.cluster}
+        return attention(q, k, v, rule, **sharing, **how, **values)
+
+    def refuse(self, error: LattendError) -> NoReturn:
+        """Raises the error on this rank, and one that quotes it on the others."""
+        refuse(ranks_of(self.mesh), error)
+
+
+@contextmanager
+def sharded(
+    mesh: Any = None,
+    *,
+    cut: Cut | str | None = None,
+    strategy: str | None = None,
+    cluster: str | Cluster | None = None,
+) -> Iterator[None]:
+    """Inside it, lt.attention is lt.parallel.attention: every rank runs a model on its own positions.
+
+    A model that says positions to itself, as RoPE does, must be given those of the shard:
+
+        ids = lt.parallel.shard(input_ids, mesh, dim=1)
+        places = lt.parallel.positions(input_ids.shape[1], mesh)
+        with lt.parallel.sharded(mesh):
+            loss = model(ids, position_ids=places[None], …)
+            loss.backward()
+
+    With activation checkpointing the backward pass must be inside too, since it runs layers again.
+    """
+    ranks_of(mesh)  # whoever has no process group hears of it here
+    one = _OverRanks(mesh, cut, strategy, cluster)
+    OVERRIDES.append(one)
+    try:
+        yield
+    finally:
+        OVERRIDES.remove(one)
+
+
+POSITIONS = 2  # the axis of positions in [batch, heads, n, D]; on an image that of rows
+AsGiven = Callable[..., Any]
+
+
+def local_tensors(q: Any, k: Any, v: Any, mesh: Any) -> tuple[tuple[Tensor, Tensor, Tensor], Any, AsGiven]:
+    """The local shards of q, k and v, the ranks that share them, and what makes results as q was given."""
+    given = [isinstance(x, DTensor) for x in (q, k, v)]
+    if not any(given):
+        return (q, k, v), mesh, lambda *found: found
+    if not all(given):
+        name = "qkv"[given.index(False)]
+        raise TensorError(
+            f"{name} is no DTensor, and others are: give all three as DTensors, or x.to_local() of each"
+        )
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        _check(name, x)
+        if x.device_mesh != q.device_mesh or x.placements != q.placements:
+            raise TensorError(
+                f"{name} is laid out as {x.placements} and q as {q.placements}: redistribute {name} as q is"
+            )
+    over, placements, whole = q.device_mesh, q.placements, q.shape
+    at = [dim for dim, one in enumerate(placements) if isinstance(one, Shard) and one.dim != 0]
+    if mesh is None:
+        named = tuple(over.mesh_dim_names[dim] for dim in at) if over.mesh_dim_names else ()
+        mesh = over[named] if named and named[0] in _image_axes(q) else over.get_group(at[0])
+
+    def as_given(*found: Tensor) -> tuple[Tensor, ...]:
+        """Results whose positions are those of q, as DTensors."""
+        return tuple(_made(x, over, placements, whole) for x in found)
+
+    return (q.to_local(), k.to_local(), v.to_local()), mesh, as_given
+
+
+def _image_axes(x: Any) -> dict[str, int]:
+    """The axes of an image or a volume by their names; of a line none."""
+    axes = x.dim() - 1 - POSITIONS
+    return dict(zip(AXES[-axes:], range(POSITIONS, POSITIONS + axes), strict=True)) if axes > 1 else {}
+
+
+def _check(name: str, x: Any) -> None:
+    image, names = _image_axes(x), x.device_mesh.mesh_dim_names or ("",) * x.device_mesh.ndim
+    cut = [(one.dim, of) for one, of in zip(x.placements, names, strict=True) if one.is_shard() and one.dim]
+    fits = cut and all(dim == image.get(of, POSITIONS) for dim, of in cut)
+    once = len({dim for dim, _ in cut}) == len(cut)
+    if not (fits and once and all(isinstance(one, (Shard, Replicate)) for one in x.placements)):
+        raise TensorError(
+            f"{name} is laid out as {x.placements}: positions, axis {POSITIONS}, must be cut along one "
+            f"dimension of the mesh, Shard({POSITIONS}), or the axes of an image along those called rows and "
+            f"cols, and all else but the batch, Shard(0), be whole: {name}.redistribute(…)"
+        )
+
+
+def _made(x: Tensor, mesh: Any, placements: Any, whole: Any) -> Tensor:
+    shape = [*whole[: x.dim()]]
+    if x.dim() == len(whole):
+        shape[-1] = x.shape[-1]
+    stride = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        stride[axis] = stride[axis + 1] * shape[axis + 1]
+    sizes: dict[str, Any] = {"shape": tuple(shape), "stride": tuple(stride)}
+    return DTensor.from_local(x, mesh, placements, run_check=False, **sizes)

@@ -1,4 +1,4 @@
-"""shard, unshard and positions: tensors cut for ranks and put together, and where a rank's shard stands."""
+"""shard, unshard and positions: cut tensors for ranks, join them again, and number a rank's positions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
 from lattend.parallel.arguments import CUTS
-from lattend.parallel.boxes import Box
-from lattend.parallel.cut import Cut, contiguous, zigzag
-from lattend.parallel.layout import Layout
+from lattend.parallel.keyset import Box
+from lattend.parallel.layout import Cut, Layout, contiguous, zigzag
 from lattend.parallel.ranks import AXES, Ranks, ranks_of
 
 
@@ -29,8 +28,10 @@ def shard(x: Tensor, mesh: Any = None, *, cut: Cut | str | None = None, dim: int
     """
     ranks = ranks_of(mesh)
     axes = _axes(ranks, x, dim)
-    for axis, (found, place) in zip(axes, _cuts(ranks, [x.shape[axis] for axis in axes], cut), strict=True):
-        x = x.index_select(axis, _places(found, place).to(x.device))
+    for axis, (axis_cut, index) in zip(
+        axes, _cuts(ranks, [x.shape[axis] for axis in axes], cut), strict=True
+    ):
+        x = x.index_select(axis, _places(axis_cut, index).to(x.device))
     return x
 
 
@@ -74,13 +75,13 @@ def positions(
     axes = [names.index(name) for name, _ in ranks.axes] or [0]
     own = dict(zip(axes, _cuts(ranks, [sizes[axis] for axis in axes], cut), strict=True))
     whole = [own.get(axis, (contiguous(size, 1), 0)) for axis, size in enumerate(sizes)]
-    one_rank = tuple(Cut(found.name, (found.pieces[place],)) for found, place in whole)
+    one_rank = tuple(Cut(axis_cut.name, (axis_cut.pieces[index],)) for axis_cut, index in whole)
     flat = [Box.of(pieces).flat(sizes) for pieces in Layout(one_rank, sizes).boxes(0)]
     return torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *flat])).to(device)
 
 
 def _axes(ranks: Ranks, x: Tensor, dim: int | None) -> list[int]:
-    """The axes of a tensor that are cut, of which the first is `dim`."""
+    """The axes of a tensor that are cut, beginning with `dim`."""
     places = [AXES.index(name) - len(AXES) for name, _ in ranks.axes]  # before the last: cols are -1
     if not places:
         return [2 if dim is None else dim]

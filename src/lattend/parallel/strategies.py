@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.errors import NoClosedForm, TooLarge
+from lattend.errors import NoClosedForm, NotAffineError, TooLarge
 from lattend.parallel.cluster import Cluster
-from lattend.parallel.data_tally import DataTally, Spanned
-from lattend.parallel.layout import Ints, Layout
-from lattend.parallel.tally import PairTally, Reached
+from lattend.parallel.keyset import KeySet
+from lattend.parallel.layout import Ints, Layout, contiguous
+from lattend.parallel.tally import DataTally, PairTally, tally_of
+from lattend.rules.flat import on_line
+from lattend.rules.rule import Rule
 
 BACK = 2.5  # operations of the backward pass for one of the forward pass: five products for two
 SEEN = 1.01  # times that differ by less are one
@@ -46,7 +48,7 @@ class Tensors:
         return self.batch * self.heads * (self.head_dim + self.value_dim) * self.item
 
     def flops(self, pairs: Any, grids: int) -> Any:
-        """Operations of the forward pass for so many pairs, counted over so many heads."""
+        """Operations of the forward pass for these pairs, which are counted over `grids` heads."""
         return 2.0 * (self.head_dim + self.value_dim) * self.batch * (self.heads / grids) * pairs
 
     def of_heads(self, groups: int) -> Tensors:
@@ -107,11 +109,11 @@ class Share:
 
     @cached_property
     def own(self) -> NDArray[Any]:
-        """Pairs whose keys the rank has itself."""
+        """Pairs of each rank with its own keys."""
         return self.tally.own_pairs(self.layout)
 
     @cached_property
-    def reached(self) -> Reached | Spanned:
+    def reached(self) -> KeySet:
         return self.tally.reached(self.layout)
 
     @property
@@ -127,7 +129,7 @@ class Share:
 
     @cached_property
     def looked_at(self) -> list[int]:
-        """Ranks whose edges are counted one by one: all, or the first, a middle, the last and the fullest."""
+        """Ranks with edges counted one by one: all, or the first, a middle, the last and the fullest."""
         ranks = self.layout.ranks
         if ranks <= WHOLE:
             return [*range(ranks)]
@@ -137,20 +139,20 @@ class Share:
     def table(self) -> Ints:
         """Keys that every rank, or of many the one that gets most, reaches on each rank; its own left out."""
         rows = self.looked_at if self.layout.ranks <= WHOLE else [int(np.argmax(self.halo))]
-        found = self.reached.table(rows)
-        found[np.arange(len(rows)), rows] = 0
-        return found
+        counts = self.reached.table(rows)
+        counts[np.arange(len(rows)), rows] = 0
+        return counts
 
     @cached_property
     def sent(self) -> dict[int, int]:
         """Keys of each rank looked at that others get, once for each of them."""
         if self.layout.ranks <= WHOLE:
             return dict(enumerate(self.table.sum(0).tolist()))
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for rank in self.looked_at:
             to = self.reached.to_each(rank)
-            found[rank] = int(to.sum() - to[rank])
-        return found
+            counts[rank] = int(to.sum() - to[rank])
+        return counts
 
     @cached_property
     def peers(self) -> int:
@@ -159,7 +161,7 @@ class Share:
 
 
 def _compute(share: Share, tensors: Tensors, cluster: Cluster, grids: int, moved: Any) -> list[Any]:
-    """Seconds of each rank's pairs, forward and backward, where forward so many bytes are moved."""
+    """Seconds of each rank's pairs, forward and backward; `moved` are the bytes of the forward pass."""
     flops = tensors.flops(share.pairs.astype(float), grids)
     return [cluster.compute(flops, moved), cluster.compute(BACK * flops, BACK * moved, backward=True)]
 
@@ -215,8 +217,8 @@ def staged_strategy(share: Share, tensors: Tensors, cluster: Cluster, grids: int
 
 def _overlapped(work: Any, wire: Any, stages: int) -> float:
     """Seconds of the slowest rank where each stage is sent while the one before is computed."""
-    found = np.maximum(work, wire) + np.minimum(work, wire) / (stages + 1)
-    return float(np.max(found, initial=0.0))
+    seconds = np.maximum(work, wire) + np.minimum(work, wire) / (stages + 1)
+    return float(np.max(seconds, initial=0.0))
 
 
 def elsewhere(share: Share, tensors: Tensors, cluster: Cluster, grids: int) -> list[Strategy]:
@@ -287,7 +289,7 @@ def head_groups(tensors: Tensors, cluster: Cluster, ranks: int) -> list[int]:
 
 
 def heads_divide(tensors: Tensors, groups: int) -> bool:
-    """Whether so many ranks can share the heads, those of keys and values too, or repeated."""
+    """Whether `groups` ranks can share the heads, those of keys and values too, or repeated."""
     kv = tensors.kv_heads
     return tensors.heads % groups == 0 and (kv % groups == 0 or groups % kv == 0)
 
@@ -304,3 +306,53 @@ def block_meshes(ranks: int, axes: int) -> list[tuple[int, ...]]:
     if side == 1:
         return []
     return [*dict.fromkeys([(ranks // side, side), (side, ranks // side)])]
+
+
+# The strategy of a call
+
+
+def choose_strategy(
+    rule: Rule, layout: Layout, tensors: Tensors, cluster: Cluster, *, trains: bool, by_heads: bool
+) -> str | None:
+    """The name of the strategy that is over first, its backward pass too where the call trains.
+
+    Heads are shared only if they can be, `by_heads`, and keys do not come at once where these are too many
+    to hold. None where the pairs of these shards are not counted, and where heads differ, of which some
+    ranks would have more work than others.
+
+    >>> from lattend.rules.reader import rule
+    >>> tensors, window = Tensors(8, 8, 64, 64, 2), rule("strided(63)").at(n=4096)
+    >>> choose_strategy(
+    ...     window, Layout.on_line(contiguous(4096, 4)), tensors, Cluster(), trains=True, by_heads=True
+    ... )
+    'halo'
+    """
+    if rule.has_heads:
+        return None
+    line = on_line(rule) if len(layout.sizes) == 1 else rule  # a line of pixels may be cut inside a row
+    try:
+        strategies = _strategies(line, layout, tensors, cluster, by_heads)
+    except (NoClosedForm, NotAffineError, TooLarge):
+        return None
+    best = quickest_of([*strategies.values()], cluster, trains)
+    return next(name for name, one in strategies.items() if one is best)
+
+
+def _strategies(
+    rule: Rule, layout: Layout, tensors: Tensors, cluster: Cluster, by_heads: bool
+) -> dict[str, Strategy]:
+    """What is predicted of each, by the names that they have where they run."""
+    tally = tally_of(rule)
+    if tally.sizes != layout.sizes:  # an image that is read row by row
+        rows, *others = layout.cuts
+        if others:
+            raise NoClosedForm("blocks of an image whose axes do not part are not counted")
+        layout = Layout((rows.times(tally.unit),), tally.sizes)
+    share = Share(tally, layout)
+    strategies = {"ring": staged_strategy(share, tensors, cluster, grids=1)}
+    if share.halo.max(initial=0) <= KEPT_SHARDS * layout.lengths.max(initial=0):
+        strategies["halo"] = halo_strategy(share, tensors, cluster, grids=1)
+    if by_heads:
+        whole = Share(tally, Layout((contiguous(tally.sizes[0], 1),), tally.sizes))
+        strategies["ulysses"] = heads_strategy(whole, tensors, cluster, grids=1, groups=layout.ranks)
+    return strategies

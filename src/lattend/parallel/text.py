@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lattend.counts.count import Count
 from lattend.draw.grid.titles import clipped, values
 from lattend.errors import LattendError, TooLarge
-from lattend.parallel.boxes import Box
-from lattend.parallel.runs import Run
+from lattend.parallel.intervals import StridedInterval
+from lattend.parallel.keyset import Box
 from lattend.report.numbers import format_bytes, seconds, short_bytes, significant
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
@@ -202,27 +202,19 @@ def has_text(share: Share, rank: int) -> str:
 
 def from_text(plan: ShardPlan, rank: int) -> str:
     """`0: 126,977 … 131,071`: which keys of whom a rank gets, of the first few ranks one by one."""
-    found, lengths = plan.keys_from(rank), plan.layout.lengths
-    whole = [source for source, keys in found.items() if keys == lengths[source]]
-    rest = [source for source in found if source not in set(whole)]
+    counts, lengths = plan.keys_from(rank), plan.layout.lengths
+    whole = [source for source, keys in counts.items() if keys == lengths[source]]
+    rest = [source for source in counts if source not in set(whole)]
     said = [f"all of {_ranks_text(whole)}"] if whole else []
-    boxes: dict[int, Sequence[Run | Box]] = {}
+    boxes: dict[int, Sequence[Box]] = {}
     with suppress(TooLarge):  # too many pieces to list
-        boxes = _keys_listed(plan, rank, rest[:EDGES])
+        boxes = {source: plan.share.reached.boxes(rank, source) for source in rest[:EDGES]}
     for source in rest[:EDGES]:
         some = boxes.get(source, ())
-        keys = " and ".join(map(_grouped, some)) if 0 < len(some) <= 2 else f"{found[source]:,} keys"
+        keys = " and ".join(map(_grouped, some)) if 0 < len(some) <= 2 else f"{counts[source]:,} keys"
         said.append(f"{source}: {keys}")
     more = len(rest) - EDGES
     return "\n".join([*said, *([f"and of {many(more, 'more rank')}"] if more > 0 else [])])
-
-
-def _keys_listed(plan: ShardPlan, rank: int, sources: Sequence[int]) -> dict[int, Sequence[Run | Box]]:
-    """The runs or boxes of keys that a rank gets of some others."""
-    if len(plan.layout.sizes) == 1:
-        return {source: plan.share.reached.runs(rank, source) for source in sources}
-    edges = plan.edges(rank) if sources else []
-    return {edge.source: [box for box in edge.keys if isinstance(box, Box)] for edge in edges}
 
 
 def _ranks_text(ranks: list[int]) -> str:
@@ -232,14 +224,16 @@ def _ranks_text(ranks: list[int]) -> str:
     return f"{ranks[0]} … {ranks[-1]}" if ranks[-1] - ranks[0] == len(ranks) - 1 else many(len(ranks), "rank")
 
 
-def _grouped(keys: Run | Box) -> str:
-    if isinstance(keys, Box):
-        return " × ".join(map(_grouped, keys.runs))
-    run = keys
-    if run.count > 1:
-        each = f"{run.size:,} of each {run.period:,}" if run.size > 1 else f"every {run.period:,}th"
-        return f"{each} from {run.start:,}"
-    return f"{run.start:,} … {run.end - 1:,}" if run.size > 1 else f"{run.start:,}"
+def _grouped(box: Box) -> str:
+    return " × ".join(map(_interval_text, box.along))
+
+
+def _interval_text(keys: StridedInterval) -> str:
+    """As `str`, with digits grouped, and without the last position of many pieces."""
+    if keys.count > 1:
+        each = f"{keys.size:,} of each {keys.period:,}" if keys.size > 1 else f"every {keys.period:,}th"
+        return f"{each} from {keys.start:,}"
+    return f"{keys.start:,} … {keys.end - 1:,}" if keys.size > 1 else f"{keys.start:,}"
 
 
 def plan_json(plan: ShardPlan) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from lattend.recent import Recent
 from lattend.rules.axes import IMAGE, LINE, Axis
-from lattend.rules.canonical import CanonicalForm
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.language.intervals import Interval, interval, least
+from lattend.rules.language.key import CanonicalForm
 from lattend.rules.language.linear import gap_of
 from lattend.rules.language.parser import parse
 from lattend.rules.rule import Rule

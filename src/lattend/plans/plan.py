@@ -15,10 +15,10 @@ from lattend.plans.part import Part, is_empty, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
 from lattend.recent import Recent
 from lattend.rules.axes import HEAD, HEADS
-from lattend.rules.canonical import CanonicalForm
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Condition, Num, Term
 from lattend.rules.language.intervals import Interval, interval
+from lattend.rules.language.key import CanonicalForm
 from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256

@@ -9,6 +9,7 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
+from lattend.report.data import Data
 from lattend.report.latex import NEEDS, inline
 from lattend.report.shown import Shown
 from lattend.report.table import GAP, WIDTH, Facts, Table
@@ -55,16 +56,12 @@ class Report:
         return {"title": self.title, **self.data}
 
 
-class Printed(Shown, ABC):
+class Printed(Shown, Data, ABC):
     """A result that prints as a report: as text in a terminal, as tables in a notebook."""
 
     @abstractmethod
     def report(self) -> Report:
         """The report of this result."""
-
-    @abstractmethod
-    def json(self) -> dict[str, Any]:
-        """The result as plain data that JSON can hold."""
 
     def text(self, width: int | None = WIDTH) -> str:
         """The report in lines of at most `width` characters; None for lines of any length."""

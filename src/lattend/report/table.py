@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
 from textwrap import wrap
+from typing import Self, TypeVar
 
 from lattend.report.latex import tabular
 
+T = TypeVar("T")
 WIDTH = 100
 SAME = "="
 GAP = "  "
@@ -35,6 +37,16 @@ class Table:
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     wraps: bool = False
+
+    @classmethod
+    def of(cls, results: Iterable[T], columns: Mapping[str, Callable[[T], str]], wraps: bool = False) -> Self:
+        """A row for each result: the heads of the columns, and how each cell is read off the result.
+
+        >>> Table.of(["a", "bb"], {"text": str, "length": lambda text: str(len(text))}).rows
+        [('a', '1'), ('bb', '2')]
+        """
+        rows = [tuple(cell(result) for cell in columns.values()) for result in results]
+        return cls(tuple(columns), rows, wraps)
 
     @property
     def numbers(self) -> list[bool]:

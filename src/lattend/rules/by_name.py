@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -67,13 +67,13 @@ def check_integer(name: str, value: object) -> None:
         raise DomainError(f"{name} must be an integer, got {value!r}")
 
 
-def check_domain(rule: Rule) -> None:
-    """Raises unless the rule is defined at its bound values."""
+def check_domain(rule: Rule, values: Mapping[str, int]) -> None:
+    """Raises unless the rule is defined at these values."""
     for part in expr.conjuncts(rule.domain):
-        known = all(name in rule.values for name in expr.names(part))
-        if known and not evaluate(part, rule.values, {}):
-            values = ", ".join(f"{name} = {rule.values[name]}" for name in expr.names(part))
-            raise DomainError(f'rule "{rule.text}" needs {expr.text(part)}, got {values}')
+        names = expr.names(part)
+        if all(name in values for name in names) and not evaluate(part, values, {}):
+            numbers = ", ".join(f"{name} = {values[name]}" for name in names)
+            raise DomainError(f'rule "{rule.text}" needs {expr.text(part)}, got {numbers}')
 
 
 def close_name(name: str, known: Iterable[str]) -> str:

@@ -22,7 +22,8 @@ def flat_condition(rule: Rule, condition: Condition | None = None) -> Condition:
     original = rule.condition if condition is None else condition
     numbers: dict[str, Term] = {name: Num(value) for name, value in rule.values.items()}
     written = expr.substituted(original, {**numbers, **flat_places(rule.axes, rule.values)})
-    plain = [node for node in expr.walk(written) if isinstance(node, Compare) and not _varies(node)]
+    compared = [node for node in expr.walk(written) if isinstance(node, Compare)]
+    plain = [node for node in compared if POSITIONS.isdisjoint(expr.names(node))]
     return expr.resolved(written, {node: bool(evaluate(node, {}, rule.data)) for node in plain})
 
 
@@ -40,10 +41,6 @@ def on_line(rule: Rule) -> Rule:
     return Rule(
         flat_condition(rule), LINE, values=size | heads, data=rule.data, open=rule.open, budget=rule.budget
     )
-
-
-def _varies(node: Compare) -> bool:
-    return any(name in POSITIONS for name in expr.names(node))
 
 
 def flat_places(axes: Sequence[Axis], values: Mapping[str, int]) -> dict[str, Term]:

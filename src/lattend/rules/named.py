@@ -15,8 +15,8 @@ from lattend.rules.catalogue.names import NAMES, calls_near, rules_near, unknown
 from lattend.rules.language import expr
 from lattend.rules.language.call import Call, Value, read_call, read_value
 from lattend.rules.language.expr import Condition, Num, Span, Truth
+from lattend.rules.language.grammar import MAX_LENGTH, NAME, Source
 from lattend.rules.language.scan import WORDS
-from lattend.rules.language.tokens import MAX_LENGTH, NAME, Source
 from lattend.rules.rule import Rule
 
 _CALL = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\([^()]*\)\s*)?")  # a name with arguments, known or not

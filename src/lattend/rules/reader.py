@@ -16,10 +16,10 @@ from lattend.errors import Suggestion, TextError, TraceError
 from lattend.lazy import needing
 from lattend.rules.axes import POSITIONS
 from lattend.rules.language import expr
-from lattend.rules.language.arrays import array_missing, length_of, split_arrays
+from lattend.rules.language.call import array_missing, length_of, split_arrays
+from lattend.rules.language.grammar import Source
 from lattend.rules.language.parser import parse
 from lattend.rules.language.python_text import is_python, read_python
-from lattend.rules.language.tokens import Source
 from lattend.rules.language.tracing import trace
 from lattend.rules.named import NamedRules, from_catalogue, named_call
 from lattend.rules.rule import Rule

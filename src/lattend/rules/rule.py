@@ -21,8 +21,7 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.language.key import first_of, key_of, unchanging
-from lattend.rules.language.linear import declared_ranges
-from lattend.rules.language.moduli import moduli_in
+from lattend.rules.language.linear import declared_ranges, moduli_in
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -64,8 +63,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         expr.check_size(self.condition)
-        known = (*self.data, *self.open)
-        missing = [name for name in expr.arrays(self.condition) if name not in known]
+        missing = [name for name in expr.arrays(self.condition) if name not in (*self.data, *self.open)]
         if missing:
             raise NamingError(
                 f"the rule looks up {missing[0]}[...], but no array of that name is given; "
@@ -163,12 +161,11 @@ class Rule:
         """Written alike: the same condition, axes, domain, values and data. See same_as for the sets."""
         if not isinstance(other, Rule):
             return NotImplemented
-        mine = (self.condition, self.axes, self.where, dict(self.values))
-        theirs = (other.condition, other.axes, other.where, dict(other.values))
-        same_data = self.data.keys() == other.data.keys() and all(
-            np.array_equal(self.data[name], other.data[name]) for name in self.data
+        mine, theirs = (
+            (rule.condition, rule.axes, rule.where, dict(rule.values), rule.data.keys())
+            for rule in (self, other)
         )
-        return mine == theirs and same_data
+        return mine == theirs and all(np.array_equal(self.data[name], other.data[name]) for name in self.data)
 
     def __hash__(self) -> int:
         return hash((self.condition, self.axes, self.where, tuple(sorted(self.values.items()))))
@@ -189,8 +186,15 @@ class Rule:
             bound = replace(self, axes=untied(self.axes))
         for name, value in values.items():
             check_value(bound, name, value)
-        bound = replace(bound, values={**self.values, **{name: int(v) for name, v in values.items()}})
-        check_domain(bound)
+        known = {**self.values, **{name: int(v) for name, v in values.items()}}
+        check_domain(bound, known)
+        return bound._with_values(known)
+
+    def _with_values(self, values: Mapping[str, int]) -> Rule:
+        """Returns the rule with other numbers; its key and all that is derived from its condition stay."""
+        bound = object.__new__(type(self))
+        vars(bound).update(vars(self), values=values)
+        vars(bound)["_first"] = first_of(bound)
         return bound
 
     def _of_head(self, head: int) -> Rule:

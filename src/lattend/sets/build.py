@@ -19,7 +19,7 @@ from lattend.rules.language.expr import (
     Num,
     Term,
 )
-from lattend.rules.language.moduli import divisor_of, scale_of
+from lattend.rules.language.linear import divisor_of, scale_of
 from lattend.sets.region import Region
 from lattend.sets.space import Space
 from lattend.sets.term import Arithmetic, CannotSplit, NeedSplit, SplitValue

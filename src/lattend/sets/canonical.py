@@ -24,13 +24,12 @@ import islpy as isl
 
 from lattend.errors import NoClosedForm, NotAffineError
 from lattend.rules.axes import HEAD, HEADS, Axis
-from lattend.rules.canonical import CanonicalForm
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition
+from lattend.rules.language.key import CanonicalForm
 from lattend.rules.language.linear import Linear, Quotient
-from lattend.sets.frame import Frame
-from lattend.sets.intervals import interval_form
-from lattend.sets.region import bound_of
+from lattend.sets.bound import bound_of
+from lattend.sets.intervals import Frame, interval_form
 from lattend.sets.set_to_condition import piece_conditions, sort_key, term_of
 
 MAX_OPERATIONS = 1_000_000  # of isl, for one form: the same rule gives up at the same place on every machine

@@ -19,9 +19,8 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.linear import Atom, Linear
-from lattend.sets.piece import Piece
 from lattend.sets.pointset import PointSet, polynomial_of
-from lattend.sets.region import Region
+from lattend.sets.region import Piece, Region
 
 SMALL = (2, 3, 4)  # sizes at which the longest chains are looked at
 Shift = tuple[int, ...]

@@ -17,8 +17,9 @@ from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.linear import Linear, Quotient
+from lattend.sets.bound import Bound, any_clause_holds, quotient_of
 from lattend.sets.build import Described, describe
-from lattend.sets.region import Bound, Region, any_clause_holds, quotient_of
+from lattend.sets.region import Region
 from lattend.sets.set_to_condition import bound_condition, remainder_conditions
 from lattend.sets.space import Space
 

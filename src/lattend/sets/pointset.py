@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import islpy as isl
@@ -15,9 +15,9 @@ from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num
 from lattend.rules.language.linear import Atom, Linear, Monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
+from lattend.sets.bound import aff_of, quotient_of
 from lattend.sets.build import Described, describe
-from lattend.sets.piece import Piece
-from lattend.sets.region import Region, aff_of, nearest_to_zero, quotient_of
+from lattend.sets.region import Piece, Region, nearest_to_zero
 from lattend.sets.space import Space
 from lattend.sets.term import Arithmetic
 
@@ -118,7 +118,7 @@ class PointSet:
         rest = (self.box - self.points).coalesce()
         if rest.n_basic_set() >= self.points.n_basic_set():
             return None
-        return PointSet(self.space, rest, self.box, self.domain)
+        return replace(self, points=rest)
 
     def overlapping(self) -> list[tuple[int, PointSet]]:
         """Sets whose counts add up to its own, with these signs.
@@ -130,9 +130,7 @@ class PointSet:
             one, other = (isl.Set.from_basic_set(part) for part in self.points.get_basic_sets())
             if not (shared := one & other).is_empty():
                 signed = (1, one), (1, other), (-1, shared)
-                return [
-                    (sign, PointSet(self.space, points, self.box, self.domain)) for sign, points in signed
-                ]
+                return [(sign, replace(self, points=points)) for sign, points in signed]
         return [(1, self)]
 
     def without(self, names: Iterable[str]) -> PointSet:
@@ -173,7 +171,7 @@ class PointSet:
 
     def whole(self) -> PointSet:
         """All points of the box."""
-        return PointSet(self.space, self.box, self.box, self.domain)
+        return replace(self, points=self.box)
 
     def counted(self) -> list[Piece]:
         """The number of points as quasi-polynomials of the parameters, each with its region."""
@@ -195,7 +193,7 @@ class PointSet:
             if f"b_{name}" in self.space.isl.get_var_dict():
                 kind, dim = self.space.isl.get_var_dict()[f"b_{name}"]
                 points = points.fix_val(kind, dim, isl.Val(0))
-        return PointSet(self.space, points, self.box, self.domain)
+        return replace(self, points=points)
 
     def least(self, order: list[str]) -> dict[str, int]:
         """Returns the least point in the order of these names; below 0, the one nearest to 0.

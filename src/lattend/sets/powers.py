@@ -16,10 +16,9 @@ from lattend.rules.language.expr import Compare, Condition, Name, Truth
 from lattend.rules.rule import Rule
 from lattend.sets.build import points_of
 from lattend.sets.canonical import written
-from lattend.sets.frame import LetterFrame
-from lattend.sets.piece import Piece
+from lattend.sets.intervals import LetterFrame
 from lattend.sets.pointset import PointSet, polynomial_of
-from lattend.sets.region import Region
+from lattend.sets.region import Piece, Region
 from lattend.sets.space import Space
 
 MOST_COMMON = 8  # layers after which a rule that stops growing at all sizes has stopped
@@ -99,7 +98,7 @@ class Relation:
 
     def depth(self) -> tuple[int, isl.Map]:
         """Returns the number of layers that connect everything that is ever connected, and those pairs."""
-        return least_power(self.none, self.one, _composed, _same)
+        return least_power(self.none, self.one, _composed, isl.Map.is_equal)
 
     def lengths(self) -> isl.Map:
         """Returns the exact least number of layers for each pair ever connected: [q -> k] -> [layers].
@@ -211,7 +210,3 @@ def _at(points: isl.Set, numbers: Mapping[str, int]) -> isl.Set:
 
 def _composed(one: isl.Map, other: isl.Map) -> isl.Map:
     return one.apply_range(other).coalesce()
-
-
-def _same(one: isl.Map, other: isl.Map) -> bool:
-    return bool(one.is_equal(other))

@@ -1,4 +1,4 @@
-"""Region: a set of parameter values, where a formula holds."""
+"""Regions: sets of parameter values, where a formula holds; pieces: a formula and its region."""
 
 from __future__ import annotations
 
@@ -10,38 +10,12 @@ from typing import Any
 import islpy as isl
 
 from lattend.rules.language.linear import Atom, Linear, Quotient
+from lattend.rules.language.polynomial import Polynomial
+from lattend.sets.bound import Bound, aff_of, any_clause_holds, bound_of
 from lattend.sets.polyhedron import Polyhedron
 from lattend.sets.space import Space
 
 MAX_RESIDUE = 16
-
-
-@dataclass(frozen=True)
-class Bound:
-    """`form >= 0`, or `form == 0`."""
-
-    form: Linear
-    equal: bool
-
-
-def bound_at(bound: Bound, values: Mapping[str, int]) -> Bound | bool:
-    """Returns the bound with values substituted, or its truth value if they decide it."""
-    form = bound.form.at(values)
-    if form.terms:
-        return Bound(form, bound.equal)
-    return form.constant == 0 or (form.constant > 0 and not bound.equal)
-
-
-def any_clause_holds(clauses: Iterable[Iterable[Bound]], values: Mapping[str, Any]) -> Any:
-    """Whether all bounds of some clause hold at these values; arrays of values give arrays."""
-    holds: Any = False
-    for clause in clauses:
-        inside: Any = True
-        for bound in clause:
-            number = bound.form.value(values)
-            inside = inside & ((number == 0) if bound.equal else (number >= 0))
-        holds = holds | inside
-    return holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +113,8 @@ class Region:
 
     def dimension(self) -> int:
         """The number of directions in which it extends: 0 for a single point."""
-        free = [
-            p.dim(isl.dim_type.param) - _equality_count(p.affine_hull().remove_divs()) for p in self._basic
-        ]
+        hulls = ((p.dim(isl.dim_type.param), p.affine_hull().remove_divs()) for p in self._basic)
+        free = (dims - sum(c.is_equality() for c in hull.get_constraints()) for dims, hull in hulls)
         return max(free, default=0)
 
     @cached_property
@@ -159,12 +132,8 @@ class Region:
 
     def polyhedra(self, atoms: Iterable[Atom] = ()) -> list[Polyhedron]:
         """Returns its convex parts with every quotient, and those in `atoms`, as separate coordinates."""
-        names = list(self.space.coordinates(self.space.parameters))
-        polyhedra: list[Polyhedron] = []
-        for clause in self.clauses:
-            bounds = [(bound.form, bound.equal) for bound in clause]
-            polyhedra.append(Polyhedron.of([atom for _, atom in names], bounds, atoms))
-        return polyhedra
+        names = [atom for _, atom in self.space.coordinates(self.space.parameters)]
+        return [Polyhedron.of(names, clause, atoms) for clause in self.clauses]
 
     @cached_property
     def _sample(self) -> dict[str, int] | None:
@@ -268,65 +237,6 @@ def _restored(space: Space, points: str, clauses: list[list[Bound]] | None) -> R
     return region
 
 
-def _equality_count(hull: isl.BasicSet) -> int:
-    return sum(1 for c in hull.get_constraints() if c.is_equality())
-
-
-def aff_of(form: Linear, space: isl.Space, meaning: Mapping[str, Atom]) -> isl.Aff:
-    """Returns a form as an isl function; raises ValueError if an atom is not a coordinate of the space."""
-    names = {atom: name for name, atom in meaning.items()}
-    local = isl.LocalSpace.from_space(space)
-    total = isl.Aff.zero_on_domain(local).add_constant_val(isl.Val(str(form.constant)))
-    for atom, coefficient in form.terms:
-        if atom in names:
-            part = isl.Aff.var_on_domain(local, *space.get_var_dict()[names[atom]])
-        elif isinstance(atom, Quotient) and isinstance(atom.by, int):
-            part = aff_of(atom.of, space, meaning).scale_down_val(isl.Val(str(atom.by))).floor()
-        else:
-            raise ValueError(f"{atom} is not a coordinate here")
-        total = total.add(part.scale_val(isl.Val(str(coefficient))))
-    return total
-
-
-def bound_of(constraint: isl.Constraint, meaning: Mapping[str, Atom]) -> Bound:
-    """The constraint as a form over atoms, its divisions as quotients."""
-    names = constraint.get_space().get_var_dict()
-    local = constraint.get_local_space()
-    terms: list[tuple[Atom, int]] = []
-    for name, (kind, dim) in names.items():
-        coefficient = _number(constraint.get_coefficient_val(kind, dim))
-        if coefficient:
-            terms.append((meaning[name], coefficient))
-    for dim in range(local.dim(isl.dim_type.div)):
-        coefficient = _number(constraint.get_coefficient_val(isl.dim_type.div, dim))
-        if coefficient:
-            terms.append((quotient_of(local.get_div(dim), meaning), coefficient))
-    return Bound(Linear.of(terms, _number(constraint.get_constant_val())), bool(constraint.is_equality()))
-
-
-def quotient_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Quotient:
-    """The atom for `floor(aff)`, where aff is a fraction of an integer form."""
-    divisor = int(str(aff.get_denominator_val()))
-    numerator = aff.scale_val(isl.Val(str(divisor)))
-    terms: list[tuple[Atom, int]] = []
-    space = aff.get_domain_space()
-    for name, (kind, dim) in space.get_var_dict().items():
-        where = isl.dim_type.in_ if kind == isl.dim_type.set else kind
-        coefficient = _number(numerator.get_coefficient_val(where, dim))
-        if coefficient:
-            terms.append((meaning[name], coefficient))
-    local = aff.get_domain_local_space()
-    for dim in range(local.dim(isl.dim_type.div)):
-        coefficient = _number(numerator.get_coefficient_val(isl.dim_type.div, dim))
-        if coefficient:
-            terms.append((quotient_of(local.get_div(dim), meaning), coefficient))
-    return Quotient(Linear.of(terms, _number(numerator.get_constant_val())), divisor)
-
-
-def _number(value: isl.Val) -> int:
-    return int(str(value))
-
-
 def nearest_to_zero(points: isl.Set, dim: int) -> isl.Val:
     """Returns the least value of one coordinate from 0 up, or else the greatest below 0.
 
@@ -337,3 +247,19 @@ def nearest_to_zero(points: isl.Set, dim: int) -> isl.Val:
     from_zero = line.lower_bound_val(isl.dim_type.set, 0, isl.Val(0))
     best = line.lexmax() if from_zero.is_empty() else from_zero.lexmin()
     return best.sample_point().get_coordinate_val(isl.dim_type.set, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A formula and the region where it is the count; `factors` if it is a product."""
+
+    region: Region
+    formula: Polynomial
+    factors: tuple[Polynomial, ...] = ()
+
+
+def uncovered(pieces: Iterable[Piece], domain: Region) -> Region:
+    """The part of `domain` where no piece holds, so that the count is 0."""
+    for piece in pieces:
+        domain = domain - piece.region
+    return domain

@@ -13,7 +13,7 @@ from lattend.rules.axes import Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Compare, CompareOp, Condition, Lookup, Name, Num, Term, Truth
 from lattend.rules.language.linear import Atom, Linear, Quotient, atom_names
-from lattend.sets.region import Bound, bound_of
+from lattend.sets.bound import Bound, bound_of
 from lattend.sets.space import Space
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lattend.study import generative as generative
     from lattend.study import gradients as gradients
     from lattend.study import heads as heads
-    from lattend.study.derivations.catalogue import derive as derive
+    from lattend.study.derivations.draft import derive as derive
     from lattend.study.steering.formulas import weight_formula as weight_formula
     from lattend.study.steering.steer import steer as steer
     from lattend.study.steering.trial import try_query as try_query
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _HOME = {
     "work": "lattend.study.worked.work",
     "steer": "lattend.study.steering.steer",
-    "derive": "lattend.study.derivations.catalogue",
+    "derive": "lattend.study.derivations.draft",
     "try_query": "lattend.study.steering.trial",
     "weight_formula": "lattend.study.steering.formulas",
     "generative": "lattend.study.generative",

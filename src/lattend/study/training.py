@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,22 @@ def warm_cosine(done: float) -> float:
     (0.5, 0.5)
     """
     return min(10 * done, (1 + math.cos(math.pi * done)) / 2)
+
+
+def take_step(
+    net: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    loss: Tensor,
+    rates: Sequence[float],
+    longest: float,
+) -> None:
+    """One step down the gradient of a loss, the gradient at most so long, with a rate for each group."""
+    for group, rate in zip(optimiser.param_groups, rates, strict=True):
+        group["lr"] = rate
+    optimiser.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(net.parameters(), longest)
+    optimiser.step()
 
 
 @contextmanager
@@ -103,6 +119,6 @@ class Checkpoint:
 
 
 def hash_of(x: Tensor) -> str:
-    """Of the type, the shape and the numbers of a tensor."""
+    """A hash of the type, the shape and the numbers of a tensor."""
     numbers = x.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
     return hashlib.sha256(f"{x.dtype} {tuple(x.shape)} ".encode() + numbers).hexdigest()

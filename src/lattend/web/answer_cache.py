@@ -71,7 +71,7 @@ def _replaced(text: str, rules: Mapping[str, str], quoted: Callable[[str], str],
     longest = sorted(written, key=len, reverse=True)
     after = r"(?!\S)" if before else ""
     pattern = f"{before}({'|'.join(map(re.escape, longest))}){after}"
-    return re.sub(pattern, lambda found: written[found[1]], text)
+    return re.sub(pattern, lambda match: written[match[1]], text)
 
 
 KEPT = (200, 422)  # of other statuses there may be an answer another time
@@ -106,7 +106,7 @@ class Answers:
         self._known.move_to_end(key)
         if entry.typed == meaning.typed:
             return entry.reply
-        if entry.reply.status != 200:  # what is wrong is said of the text
+        if entry.reply.status != 200:  # a problem speaks of the text
             return None
         body = retyped(entry.reply.body, entry.typed, meaning.typed)
         return entry.reply._replace(body=body) if body is not None else None

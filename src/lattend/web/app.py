@@ -154,16 +154,16 @@ Answering = Callable[[Panel, str, BaseModel, str, str], Awaitable[Reply]]
 async def answer_batch(batch: list[BatchedQuestion], page: str, answer: Answering) -> AsyncIterator[bytes]:
     """Yield a line for each question as soon as it is answered: [index, status, answer or problem]."""
 
-    async def one(place: int) -> bytes:
-        name, asker, fields = batch[place]
-        found = await _answered(name, fields, page, asker, answer)
-        return b"[%d,%d,%s]\n" % (place, found.status, found.body)
+    async def one(index: int) -> bytes:
+        name, asker, fields = batch[index]
+        reply = await _answered(name, fields, page, asker, answer)
+        return b"[%d,%d,%s]\n" % (index, reply.status, reply.body)
 
     known = [*PANELS]  # in this order: what is shown first is asked first
     order = sorted(
-        range(len(batch)), key=lambda place: known.index(batch[place][0]) if batch[place][0] in PANELS else 0
+        range(len(batch)), key=lambda index: known.index(batch[index][0]) if batch[index][0] in PANELS else 0
     )
-    tasks = [asyncio.ensure_future(one(place)) for place in order]
+    tasks = [asyncio.ensure_future(one(index)) for index in order]
     try:
         for line in asyncio.as_completed(tasks):
             yield await line
@@ -179,6 +179,6 @@ async def _answered(name: str, fields: dict[str, Any], page: str, asker: str, an
     try:
         question = panel.question.model_validate(fields)
     except ValidationError as error:
-        problem_found = problem_of_question(error.errors())
-        return Reply(422, "application/json", problem_found.model_dump_json().encode())
+        invalid = problem_of_question(error.errors())
+        return Reply(422, "application/json", invalid.model_dump_json().encode())
     return await answer(panel, "", question, page, asker)

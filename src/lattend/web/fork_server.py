@@ -23,7 +23,7 @@ FORKS = hasattr(os, "fork") and hasattr(socket, "send_fds")
 # Started as the process for set work is: with the path of this process and never the current directory
 PROGRAM = """import sys; sys.path += {path!r}
 from lattend.web.fork_server import run_fork_server
-run_fork_server({place}, {torch})"""
+run_fork_server({descriptor}, {torch})"""
 
 
 class ForkServer:
@@ -66,13 +66,13 @@ class ForkServer:
         if self._control is None:
             self._control, theirs = socket.socketpair()
             self._control.setblocking(False)
-            place = theirs.fileno()
-            program = PROGRAM.format(path=module_path(), place=place, torch=self.torch)
+            descriptor = theirs.fileno()
+            program = PROGRAM.format(path=module_path(), descriptor=descriptor, torch=self.torch)
             with theirs:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", "-c", program],
                     stdin=subprocess.DEVNULL,
-                    pass_fds=(place,),
+                    pass_fds=(descriptor,),
                     process_group=0,  # Ctrl-C is for the server
                 )
         return self._control
@@ -90,10 +90,10 @@ def _spawned(theirs: socket.socket, torch: bool) -> None:
     serve(theirs)
 
 
-def run_fork_server(place: int, torch: bool) -> None:
+def run_fork_server(descriptor: int, torch: bool) -> None:
     """Fork a worker for every socket that arrives."""
     die_with_parent()
-    control = socket.socket(fileno=place)
+    control = socket.socket(fileno=descriptor)
     load(torch)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end leave nothing behind
     gc.collect()

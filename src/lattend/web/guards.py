@@ -21,7 +21,7 @@ from lattend.web.panel import Problem
 
 PAGE, ASKER = "x-lattend-page", "x-lattend-asker"  # headers: which page asks, and what on it
 MAX_BODY = 1 << 20  # bytes: a config.json has some thousands
-REQUEST_TIMEOUT = 10.0  # seconds until a question is here whole
+REQUEST_TIMEOUT = 10.0  # seconds until a question has arrived
 RATE, BURST = 300.0, 1200.0  # questions a second of one page, and how many at once
 RATE_OF_ADDRESS, BURST_OF_ADDRESS = 3000.0, 6000.0  # of all pages of one machine, or of many behind one proxy
 RATE_OF_ALL, BURST_OF_ALL = 6000.0, 12000.0
@@ -115,9 +115,9 @@ class Guards:
             await send({"type": "websocket.close"})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        given = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
-        headers = dict(given)
-        refusal = _doubled([name for name, _ in given]) or self._refusal(scope["method"], headers)
+        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        headers = dict(pairs)
+        refusal = _doubled([name for name, _ in pairs]) or self._refusal(scope["method"], headers)
         if refusal is None and scope["method"] == "POST":
             client = (scope.get("client") or ("",))[0]
             page = headers.get(PAGE, "")[:64]
@@ -125,7 +125,7 @@ class Guards:
             if refusal is None:
                 body = await _read(receive, headers.get("content-length", "0"))
                 if isinstance(body, Body):
-                    receive = _given(body.text, receive)
+                    receive = _replayed(body.text, receive)
                     refusal = self._too_often(client, page, body.questions - 1)
                 else:
                     refusal = body
@@ -195,7 +195,7 @@ async def _read(receive: Receive, announced: str) -> Body | Refusal:
                 if not message.get("more_body"):
                     break
     except TimeoutError:
-        return 408, f"the question was not here whole within {REQUEST_TIMEOUT:g} seconds"
+        return 408, f"the question did not arrive within {REQUEST_TIMEOUT:g} seconds"
     try:
         panels = from_json(
             bytes(body), allow_inf_nan=False
@@ -205,7 +205,7 @@ async def _read(receive: Receive, announced: str) -> Body | Refusal:
     return Body(bytes(body), len(panels) if isinstance(panels, list) and panels else 1)
 
 
-def _given(body: bytes, after: Receive) -> Receive:
+def _replayed(body: bytes, after: Receive) -> Receive:
     """Pass on the body once, and then what follows it: that the client is gone."""
     left = [body]
 
@@ -220,9 +220,9 @@ def _with_headers(send: Send) -> Send:
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            given = [*message.get("headers", ())]
-            kept = any(name == b"cache-control" for name, _ in given)
-            message["headers"] = [*given, *added, *(() if kept else (NOT_KEPT,))]
+            headers = [*message.get("headers", ())]
+            kept = any(name == b"cache-control" for name, _ in headers)
+            message["headers"] = [*headers, *added, *(() if kept else (NOT_KEPT,))]
         await send(message)
 
     return guarded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -41,7 +41,12 @@ def _within_digits(value: int) -> int:
     return value
 
 
-Integer = Annotated[int, BeforeValidator(_integer), AfterValidator(_within_digits)]
+Integer = Annotated[
+    int,
+    BeforeValidator(_integer),
+    AfterValidator(_within_digits),
+    Field(json_schema_extra={"format": "digits"}),  # it may be a text of digits
+]
 Numbers = Annotated[dict[str, Integer], Field(max_length=MANY)]
 """Sizes and parameters by name; what is left out stays a letter."""
 Text = Annotated[str, Field(max_length=200)]
@@ -64,7 +69,17 @@ class Snippets(BaseModel):
     latex: str = ""
 
 
-class Answer(BaseModel):
+class AnswerPart(BaseModel):
+    """A part of an answer. Fields may be read off an object of the library, by their names."""
+
+    @classmethod
+    def view_of(cls, result: object, **more: Any) -> Self:
+        """The view of a result; fields that it has not, or that are shown otherwise, are in `more`."""
+        names = [name for name in cls.model_fields if name not in more and hasattr(result, name)]
+        return cls.model_validate({name: getattr(result, name) for name in names} | more)
+
+
+class Answer(AnswerPart):
     """The answer of a panel. `late`: a part of it took too long, and may be there the next time."""
 
     copies: Snippets

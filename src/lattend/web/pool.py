@@ -5,6 +5,9 @@ and goes on beside, in the slow lane; where the lane is full, the one there that
 that has most, is ended, once it had LEAST_RUN. So a place is free within SLOW seconds, or LEAST_RUN where all
 are slow. Of those in the queue, the page with the fewest running is next, after all that a keystroke waits
 for; of what one asker asks only the newest counts.
+
+`concurrent.futures` cannot promise this: its process pool cannot end a call that runs, and breaks as a whole
+when one worker dies, as one without memory does.
 """
 
 from __future__ import annotations

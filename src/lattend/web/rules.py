@@ -7,7 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+
+from lattend.web.panel import Numbers, Question
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
@@ -27,6 +29,13 @@ def read(text: str) -> Rule:
 def numbers_of(rule: Rule, numbers: Mapping[str, int]) -> dict[str, int]:
     """The numbers of the rule's open letters; those of other letters belong to an earlier rule."""
     return {name: numbers[name] for name in rule.free if name in numbers}
+
+
+class RuleQuestion(Question):
+    """A rule, and the numbers given so far."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
 
 
 class Letter(BaseModel):

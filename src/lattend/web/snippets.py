@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING
+from typing import Any, cast
+
+from lattend.cli.command import Command, label, parameter, typed_fields
+from lattend.web.panel import Snippets
 
 
-def command(name: str, *arguments: str, **options: object) -> str:
-    """The command line; options that are None, False or empty are left out. `from_` is --from.
+def command(command: type[Command], question: Iterable[tuple[str, Any]] = (), /, **values: object) -> str:
+    """The command line with these values, and those of the question's fields that the command has.
 
-    >>> command("count", "k <= q", at={"n": 8}, per="query")
+    What is empty, or as the command has it anyway, is left out.
+
+    >>> from lattend.cli.count import CountCommand
+    >>> command(CountCommand, rule="k <= q", at={"n": 8}, per="query")
     "lattend count 'k <= q' --at n=8 --per query"
     """
-    words = ["lattend", *name.split(), *arguments]
-    for key, value in options.items():
+    declared = {declaration.name: declaration for declaration in typed_fields(command)}
+    values = {name: value for name, value in question if name in declared} | values
+    if unknown := values.keys() - declared.keys():
+        raise TypeError(f"{command.command} has no {', '.join(unknown)}")
+    arguments, options = list[str](), list[str]()
+    for name, declaration in declared.items():
+        value = values.get(name)
         text = option_text(value)
-        if text:
-            words += [f"--{key.rstrip('_').replace('_', '-')}", *([] if value is True else [text])]
-    return shlex.join(words)
+        if parameter(declaration).is_argument:
+            several = cast(list[str], value) if isinstance(value, list) else [text]
+            arguments += filter(None, several)
+        elif text and text != option_text(declaration.default):
+            options += [label(declaration), *([] if value is True else [text])]
+    return shlex.join(["lattend", *command.command.split(), *arguments, *options])
 
 
 def option_text(value: object) -> str:
@@ -27,8 +42,10 @@ def option_text(value: object) -> str:
     >>> option_text({"n": 8, "t": 2}), option_text([["1", "0"], ["1/2", "1"]])
     ('n=8,t=2', '1,0;1/2,1')
     """
-    if value is None or value is False:
+    if value is None or value is False or value is MISSING:
         return ""
+    if isinstance(value, float):
+        return str(value).removesuffix(".0")
     if isinstance(value, Mapping):
         return ",".join(f"{name}={number}" for name, number in cast(Mapping[str, object], value).items())
     if isinstance(value, list | tuple):
@@ -60,6 +77,11 @@ def show(function: str, *arguments: object, **named: object) -> str:
 def python(*lines: str, imports: str = "") -> str:
     """A program of these lines, which prints what the panel shows."""
     return "\n".join(("import lattend as lt", *([imports] if imports else []), "", *lines))
+
+
+def snippets(*lines: str, command: str, latex: str = "", imports: str = "") -> Snippets:
+    """What a panel copies: lines of Python, a command, and LaTeX."""
+    return Snippets(python=python(*lines, imports=imports), command=command, latex=latex)
 
 
 def literals(rows: Sequence[Sequence[str]]) -> list[list[int | float | str]]:

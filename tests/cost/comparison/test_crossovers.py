@@ -8,8 +8,8 @@ import pytest
 
 import lattend as lt
 from lattend.cost.comparison import compare
-from lattend.cost.comparison.claims import SignSample
 from lattend.cost.comparison.crossover import Crossover, verdict
+from lattend.cost.comparison.solve import SignSample
 from lattend.counts import Count
 
 
@@ -194,7 +194,7 @@ def test_every_case_is_what_evaluation_says(name):
         sample = SignSample(values, numbers, signs)
         said = [case for case in result.cases if case.when.holds(values)]
         assert said, values
-        right = [case for case in said if case.claim.holds(sample)]
+        right = [case for case in said if case.holds(sample)]
         assert right == said or verdict(right[0]) == "same", (values, said)
 
 

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import lattend as lt
 from lattend.attend.explain.explain import explain
-from lattend.cost.measure import FlopCounter, of
+from lattend.cost.measure.measure import FlopCounter, of
 from lattend.errors import NamingError
 from lattend.rules.rule import Rule
 

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 import lattend as lt
-from lattend.cost.measure import of
+from lattend.cost.measure.measure import of
 from lattend.errors import LattendError, TensorError
 
 N, D = 8, 4

@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from lattend.cost.measure import FlopCounter, of
-from lattend.cost.measure.products import grouped_on_meta, inside
+from lattend.cost.measure.measure import FlopCounter, of
+from lattend.cost.measure.operators import grouped_on_meta, inside
 
 SMALL, SOME = st.integers(1, 4), st.integers(2, 5)
 

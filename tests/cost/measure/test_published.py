@@ -14,7 +14,7 @@ from cost.measure.models import SwinT, ViT, alexnet, language_model, resnet, vgg
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from lattend.cost.measure import FlopCounter, of
+from lattend.cost.measure.measure import FlopCounter, of
 
 PUBLISHED: dict[str, tuple[Callable[[], nn.Module], int, float]] = {
     "ResNet-18": (lambda: resnet((2, 2, 2, 2), bottleneck=False), 11_689_512, 1.814),

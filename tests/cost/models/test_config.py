@@ -14,8 +14,7 @@ from cost.models.published import PUBLISHED
 from cost.models.small import ENCODER_DECODER, SMALL, TEXT
 
 from lattend.cost.models import Model, config
-from lattend.cost.models.configuration import read_fields
-from lattend.cost.models.families import FAMILIES
+from lattend.cost.models.configuration import FAMILIES, read_fields
 from lattend.errors import DomainError, LattendError, NamingError
 
 MISTRAL = PUBLISHED["Mistral-7B-v0.1"][0]

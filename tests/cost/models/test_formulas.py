@@ -6,9 +6,9 @@ import pytest
 from cost.models.published import PUBLISHED
 
 from lattend.cost import config
-from lattend.cost.models.formulas import CACHE, model_formulas
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import GROUPS
+from lattend.cost.models.summary import CACHE, model_formulas
 from lattend.counts.count import Count
 from lattend.report.maths import Maths
 from lattend.report.table import Table

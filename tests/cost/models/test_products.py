@@ -9,7 +9,7 @@ from cost.models import hugging
 from cost.models.published import PUBLISHED
 from cost.models.small import IMAGES, LONG, SMALL, TEXT
 
-from lattend.cost.measure import of
+from lattend.cost.measure.measure import of
 from lattend.cost.models import Model, config
 
 

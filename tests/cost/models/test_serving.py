@@ -12,8 +12,8 @@ from cost.models.small import LONG, TEXT
 
 import lattend as lt
 from lattend.cost.models import Serving, config, configuration, serving
+from lattend.cost.models.serving_price import decode_work, generates, prefill_work
 from lattend.cost.models.spans import rule_span
-from lattend.cost.models.times import decode_work, generates, prefill_work
 from lattend.draw.charts.chart import Chart
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
 from lattend.machines import Machine

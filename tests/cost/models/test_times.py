@@ -6,9 +6,9 @@ import pytest
 from cost.models.published import PUBLISHED
 
 from lattend.cost.models import config
-from lattend.cost.models.model import attention_passes, chart_lengths, passing_sentence
+from lattend.cost.models.model import chart_lengths, passing_sentence
+from lattend.cost.models.serving_price import decode_time, run_time
 from lattend.cost.models.summary import report_of
-from lattend.cost.models.times import decode_time, run_time
 from lattend.errors import DomainError
 from lattend.machines import Machine
 
@@ -48,7 +48,7 @@ def test_what_makes_no_tokens(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_attention_passes_the_matrices_just_there(name: str) -> None:
     model = config(PUBLISHED[name][0])
-    result = attention_passes(model)
+    result = model.attention_passes()
     if result is None:
         return
     more = [
@@ -58,8 +58,8 @@ def test_attention_passes_the_matrices_just_there(name: str) -> None:
 
 
 def test_attention_in_windows_never_passes() -> None:
-    assert attention_passes(config(PUBLISHED["Mistral-7B-v0.1"][0])) is None
-    assert attention_passes(LLAMA) == 57_256
+    assert config(PUBLISHED["Mistral-7B-v0.1"][0]).attention_passes() is None
+    assert LLAMA.attention_passes() == 57_256
 
 
 def test_charts_go_to_the_longest_sequence() -> None:
@@ -70,7 +70,7 @@ def test_charts_go_to_the_longest_sequence() -> None:
 
 def sentence(name: str) -> str:
     model = config(PUBLISHED[name][0])
-    return passing_sentence(model, attention_passes(model))
+    return passing_sentence(model, model.attention_passes())
 
 
 def test_from_which_length_on_attention_is_most_of_the_work_is_said() -> None:

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from lattend.cost import reference as plain
 from lattend.cost.reference import shapes
-from lattend.cost.reference.grid import FLIPS, GATES
+from lattend.cost.reference.recurrence import FLIPS, GATES
 
 
 @pytest.mark.parametrize("bias", [True, False])

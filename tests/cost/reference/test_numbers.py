@@ -7,11 +7,11 @@ import math
 import pytest
 import torch
 
-from lattend.cost.reference.gradients import backward
 from lattend.cost.reference.numbers import (
     CountingNumber,
     CountingTape,
     apply,
+    backward,
     counting,
     depth,
     exp,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import lattend as lt
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.nn.convolution.geometry import Along
-from lattend.nn.convolution.gpu import looks, record, shapes
+from lattend.nn.convolution.gpu import axis_taps, record
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
@@ -29,7 +29,7 @@ def exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "has_kernels", lambda device: True)
     monkeypatch.setattr(record, "rounds_to_tf32", lambda: False)
     if DEVICE.type == "cpu":  # the interpreter runs programs one after another
-        monkeypatch.setattr(shapes, "PROGRAMS", 4)
+        monkeypatch.setattr(axis_taps, "PROGRAMS", 4)
 
 
 @st.composite
@@ -177,7 +177,7 @@ def test_looking_back_is_looking_forward_from_the_other_side(along: Along) -> No
     }
     found = {
         (look.first + look.every * at, look.tap + look.next * u, look.by * at + look.begin + look.step * u)
-        for look in looks.backward(along, size)
+        for look in axis_taps.backward(along, size)
         for at in range(look.outputs)
         for u in range(look.taps)
     }

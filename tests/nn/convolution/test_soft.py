@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError
-from lattend.nn.convolution import bound as bounds
+from lattend.nn.convolution import trial
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 F64 = torch.float64
@@ -144,7 +144,7 @@ def test_distances_are_taken_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
         return cdist(*given, **options)
 
     monkeypatch.setattr(torch, "cdist", counted)
-    monkeypatch.setattr(bounds, "AT_ONCE", 300)
+    monkeypatch.setattr(trial, "AT_ONCE", 300)
     assert torch.equal(lt.nn.error_bound(layer, x), whole)
     assert max(sizes) <= 300 and sum(sizes) == 2 * 42 * 42  # with its padding the image has 6 · 7 pixels
     assert lt.nn.error_bound(layer, x[:0]).shape == (0, 4, 5)

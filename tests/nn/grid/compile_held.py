@@ -16,9 +16,8 @@ from attend.compile_for_hopper import TOOLS, Hopper
 from triton.runtime import driver
 
 from lattend.attend.replay.recorder import Recorder
-from lattend.nn.grid.call import NO_EDGES
-from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.gpu import backend, held, launch
+from lattend.nn.grid.cells import NO_EDGES, CellKind
+from lattend.nn.grid.gpu import backend, launch, weights_on_chip
 from lattend.nn.grid.layout import RowMajorLayout
 
 
@@ -51,10 +50,10 @@ def main() -> None:
 
     launch.launch_replay.launch = instead
     launch._fits = lambda *given: 1 << 30
-    held.on_hopper = lambda x: True
+    weights_on_chip.on_hopper = lambda x: True
     found: dict[str, dict[str, int]] = {}
     for name in ("lstm", "gru"):
-        for size in held.SIZES:
+        for size in weights_on_chip.SIZES:
             for masked in (False, True):
                 cell, layout = CellKind(name), RowMajorLayout(1, 1, 32, 8)
                 pre = torch.empty(1, 32 * 8, cell.gates * size, dtype=torch.bfloat16)

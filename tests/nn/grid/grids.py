@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.record import RECORDS
 from lattend.nn.grid.rnn import GridRNN
-from lattend.nn.grid.scan import CHECKED
+from lattend.nn.grid.scan import CHECKED, RECORDS
 from lattend.nn.grid.states import GridStates
 
 CELLS = [("rnn", name) for name in ("tanh", "relu", "sigmoid", "identity")]

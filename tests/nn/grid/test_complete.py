@@ -14,9 +14,8 @@ from torch.nn import functional
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.nn.grid import incremental
-from lattend.nn.grid.complete import Race
-from lattend.nn.grid.incremental import IncrementalGrid
+from lattend.nn.grid import complete as incremental
+from lattend.nn.grid.complete import IncrementalGrid, Race
 from lattend.nn.grid.pixels import PixelModel
 
 

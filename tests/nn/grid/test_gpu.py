@@ -19,14 +19,12 @@ from torch import Tensor
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError
-from lattend.nn.grid import reference
-from lattend.nn.grid.call import Edges
-from lattend.nn.grid.cells import CellKind, neighbours
+from lattend.nn.grid import plain
+from lattend.nn.grid.cells import CellKind, Edges, neighbours
 from lattend.nn.grid.gpu import backend, launch
 from lattend.nn.grid.gpu.wavefront import wait_for
-from lattend.nn.grid.gradients import gates_again
-from lattend.nn.grid.inputs import framed
-from lattend.nn.grid.layout import RowMajorLayout
+from lattend.nn.grid.layout import RowMajorLayout, framed
+from lattend.nn.grid.steps import gates_again
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 INTERPRETED = DEVICE.type == "cpu"
@@ -97,7 +95,7 @@ class Problem:
         self.c = some(*frame) if cell.name == "lstm" else None
         self.mask = torch.rand(*images, generator=source) > 0.3 if masked else None
         self.grad_h, self.grad_c = some(*images, h), None if self.c is None else some(*images, h)
-        found_h, found_c = reference.grid(cell, self.pre, self.left, self.top, self.h, self.c, self.mask)
+        found_h, found_c = plain.by_cells(cell, self.pre, self.left, self.top, self.h, self.c, self.mask)
         loss = (found_h * self.grad_h).sum()
         if found_c is not None and self.grad_c is not None:
             loss = loss + (found_c * self.grad_c).sum()

@@ -23,7 +23,7 @@ from nn.grid.test_gpu import Problem
 
 from lattend.attend.replay.recorder import Recorder
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.gpu import backend, held, launch
+from lattend.nn.grid.gpu import backend, launch, weights_on_chip
 from lattend.nn.grid.layout import RowMajorLayout
 
 LSTM, GRU = CellKind("lstm"), CellKind("gru")
@@ -43,9 +43,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(launch.launch_replay, "launch", instead)
     monkeypatch.setattr(launch, "_fits", lambda *given: LARGE)
     monkeypatch.setattr(launch, "spins", 3)
-    monkeypatch.setattr(held, "on_hopper", lambda x: True)
-    monkeypatch.setattr(held, "SIZES", (16, 32))
-    monkeypatch.setattr(held, "IN_REGISTERS", {16: 4, 32: 0})
+    monkeypatch.setattr(weights_on_chip, "on_hopper", lambda x: True)
+    monkeypatch.setattr(weights_on_chip, "SIZES", (16, 32))
+    monkeypatch.setattr(weights_on_chip, "IN_REGISTERS", {16: 4, 32: 0})
     monkeypatch.setattr(backend, "framed", test_gpu.framed_in_nan)
     monkeypatch.setattr(test_gpu, "DEVICE", torch.device("cpu"))
     return names
@@ -91,11 +91,13 @@ def test_what_is_not_a_number_stays_in_its_quadrant(row: int, col: int) -> None:
 def test_where_they_run() -> None:
     """In 16 bits, at sizes whose weights fit, and where a place in an image's gates has 32 bits."""
     image, weights = RowMajorLayout(1, 2, 20, 30), torch.empty(1, 64, 16, dtype=torch.bfloat16)
-    assert held.fits(LSTM, image, weights) and held.fits(GRU, image, weights.half())
-    assert not held.fits(CellKind("rnn"), image, weights)
-    assert not held.fits(LSTM, image, weights.float())
-    assert not held.fits(LSTM, image, weights[..., :12])
-    assert not held.fits(LSTM, RowMajorLayout(1, 1, 1 << 13, 1 << 12), weights)  # 2^25 pixels of 80 gates
+    assert weights_on_chip.fits(LSTM, image, weights) and weights_on_chip.fits(GRU, image, weights.half())
+    assert not weights_on_chip.fits(CellKind("rnn"), image, weights)
+    assert not weights_on_chip.fits(LSTM, image, weights.float())
+    assert not weights_on_chip.fits(LSTM, image, weights[..., :12])
+    assert not weights_on_chip.fits(
+        LSTM, RowMajorLayout(1, 1, 1 << 13, 1 << 12), weights
+    )  # 2^25 pixels of 80 gates
 
 
 def test_they_compile_for_hopper_into_code_that_does_not_wait() -> None:

@@ -16,11 +16,10 @@ from lattend.attend.kernels.native import library
 from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import cpu, scan
-from lattend.nn.grid.call import Edges, Flips, GridOptions
-from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.gradients import gates_again
-from lattend.nn.grid.inputs import input_sums
+from lattend.nn.grid.cells import CellKind, Edges, Flips, GridOptions
+from lattend.nn.grid.layout import input_sums
 from lattend.nn.grid.rnn import GridRNN
+from lattend.nn.grid.steps import gates_again
 
 KERNELS = ["cpu", "diagonals"]
 

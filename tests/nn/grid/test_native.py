@@ -19,10 +19,9 @@ from lattend.attend.kernels.native import library
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.errors import LattendError
 from lattend.nn.grid import native, scan
-from lattend.nn.grid.call import Edges
-from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.record import RECORDS
+from lattend.nn.grid.cells import CellKind, Edges
 from lattend.nn.grid.rnn import GridRNN
+from lattend.nn.grid.scan import RECORDS
 from lattend.nn.grid.states import GridStates
 
 pytestmark = pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))

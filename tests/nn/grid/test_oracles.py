@@ -9,7 +9,7 @@ import torch
 from nn.grid.grids import CELLS, NAMES, model, some
 from torch import Tensor, nn
 
-from lattend.cost.reference.grid import rnn2d, rnn2d_stack
+from lattend.cost.reference.recurrence import rnn2d, rnn2d_stack
 from lattend.nn.grid.rnn import GridRNN
 
 BLOCKS = {"rnn": [0], "lstm": [0, 1, 3, 4], "gru": [0, 1, 3]}  # torch's gates among ours

@@ -18,9 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from lattend.errors import TensorError
 from lattend.nn.grid import cpu
-from lattend.nn.grid.record import RECORDS
 from lattend.nn.grid.rnn import GridRNN
-from lattend.nn.grid.scan import CHECKED
+from lattend.nn.grid.scan import CHECKED, RECORDS
 
 
 @pytest.fixture(autouse=True)

@@ -12,11 +12,10 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.nn.grid.call import GridOptions
+from lattend.nn.grid.cells import GridOptions
 from lattend.nn.grid.gpu import backend, small
-from lattend.nn.grid.record import RECORDS
 from lattend.nn.grid.rnn import GridRNN
-from lattend.nn.grid.scan import CHECKED
+from lattend.nn.grid.scan import CHECKED, RECORDS
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

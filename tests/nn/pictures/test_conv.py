@@ -14,8 +14,7 @@ from lattend.draw.formats.scene import Text, text_width
 from lattend.draw.grid.marks import Label, Shape
 from lattend.errors import DomainError, NamingError
 from lattend.nn.convolution.geometry import read_geometry
-from lattend.nn.pictures.conv import KernelHeads, draw_conv
-from lattend.nn.pictures.kernel_picture import TAKEN, ZERO
+from lattend.nn.pictures.conv import TAKEN, ZERO, KernelHeads, draw_conv
 from lattend.nn.pictures.leaks import Leaks
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lattend as lt
 from lattend.counts.terms.notations import LATEX, MATHML, PLAIN
 from lattend.counts.terms.term import Term, read_term
-from lattend.study.derivations.catalogue import HOMES
+from lattend.study.derivations.draft import HOMES
 from lattend.study.derivations.evaluation import evaluate
 from lattend.study.exact.numbers import exact
 

@@ -1,4 +1,4 @@
-"""Exact roots and fractions between them, number fields, functions and how they are written."""
+"""Real roots of polynomials and of systems of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.study.exact.field import fraction, number_field
 from lattend.study.exact.function import Function, first_change, symbols
-from lattend.study.exact.roots import at_most, between, positive_roots, real_roots
+from lattend.study.exact.numbers import fraction, number_field
+from lattend.study.exact.roots import at_most, between, positive_roots, real_roots, solve
 from lattend.study.exact.writing import equation_text, number_text, polynomial_text
 
 X = sympy.Symbol("x")
@@ -111,3 +111,18 @@ def test_writing() -> None:
     assert equation_text(sympy.sqrt(2)) == ""
     assert number_text(sympy.rootof(X**5 - X - 1, 0)) == "1.167304…"
     assert number_text(sympy.rootof(X**5 - X - 1, 0) / 10**40) == "1.167304…e-40"
+
+
+def test_systems() -> None:
+    x, y, z = sympy.symbols("x y z")
+    circle = solve([x**2 + y**2 - 5, x * y - 2], [x, y])
+    assert [one.formulas for one in circle.points] == [(-2, -1), (-1, -2), (1, 2), (2, 1)]
+    assert solve([x - 1, x - 2], [x]).points == () and solve([x**2 + 1, y], [x, y]).points == ()
+    plane = solve([x + y + z - 1], [x, y, z])
+    assert len(plane.points) == 1 and plane.curve == (x + y + z - 1,)
+    double = solve([(x - 1) ** 2, (y - x) ** 2 * (y + 1)], [x, y])
+    assert [one.formulas for one in double.points] == [(1, -1), (1, 1)]
+    quintic = solve([x**5 - x - 1, y - x**2], [x, y])
+    (only,) = quintic.points
+    assert abs(float(only.formulas[1]) - float(only.formulas[0]) ** 2) < 1e-12
+    assert "are too many to solve exactly" in solve([x**5, y**5], [x, y]).note

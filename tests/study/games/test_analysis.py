@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.errors import DomainError
-from lattend.study.exact.powers.matrix import H
+from lattend.study.exact.matrix import H
 from lattend.study.games.analysis import Analysis
 from lattend.study.games.game import Game
 
@@ -69,7 +69,7 @@ def test_best_steps_on_p_times_q(method: str, end: Any, step: Any, factor: Any) 
 @pytest.mark.parametrize("m", range(3, 13))
 def test_periods_by_enumeration(m: int) -> None:
     """At each step named for m, orbits return after m steps and not before; the other formula agrees."""
-    from lattend.study.exact.powers.invariants import common_roots
+    from lattend.study.exact.eigenvalues import common_roots
 
     analysis = Game("p*q").analyse()
     steps = analysis.steps_of_period(m)

@@ -9,9 +9,9 @@ import torch
 
 from lattend.errors import DomainError, NamingError
 from lattend.study.games.game import dirac
-from lattend.study.games.gan import Net, RingField, ring
 from lattend.study.games.methods import method_of
 from lattend.study.games.modes import Moment, Ring, RingRun, draw_runs
+from lattend.study.games.tensors import Net, RingField, ring
 
 SMALL = Ring(hidden=4, batch=16)
 

@@ -9,7 +9,7 @@ import torch
 import lattend as lt
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.study.generative.completion import ALONE, LEFT, NOT_GIVEN, OURS, half, table_nats
-from lattend.study.images.handwritten import Digits
+from lattend.study.image_sets import Digits
 
 
 @pytest.fixture(scope="module")

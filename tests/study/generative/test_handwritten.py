@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits  # pyright: ignore[reportMissingTypeStu
 from lattend.errors import LattendError
 from lattend.study.generative import VAE, digits
 from lattend.study.generative.handwritten import digits_vae
-from lattend.study.images.handwritten import Digits
+from lattend.study.image_sets import Digits
 
 
 def test_every_digit_is_there_once_with_its_label() -> None:

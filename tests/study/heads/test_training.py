@@ -97,9 +97,9 @@ def test_an_interrupted_run_ends_in_the_same_numbers(tmp_path: Path, at: tuple[s
 def test_an_interruption_within_an_epoch_goes_on_from_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lattend.study.heads.training import _Training
+    from lattend.study.heads import training
 
-    whole, step, steps = record(2), _Training._step, []
+    whole, step, steps = record(2), training.take_step, []
 
     def stopping(self: Any, *given: Any) -> Any:
         steps.append(1)
@@ -107,7 +107,7 @@ def test_an_interruption_within_an_epoch_goes_on_from_the_one_before(
             raise KeyboardInterrupt
         return step(self, *given)
 
-    monkeypatch.setattr(_Training, "_step", stopping)
+    monkeypatch.setattr(training, "take_step", stopping)
     with pytest.raises(KeyboardInterrupt):
         record(2, checkpoint=tmp_path)
     assert without_seconds(record(2, checkpoint=tmp_path)) == without_seconds(whole)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.study.steering.linear import SMALL
-from lattend.study.steering.steered import Steered
+from lattend.study.steering.steer import Steered
 
 CLOSE = [
     [0.0019109469879813148, -0.0004222372114605083, -0.0014394510028688057],

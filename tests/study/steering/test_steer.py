@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import lattend as lt
-from lattend.study.steering.steered import Steered, SteeredHeads
+from lattend.study.steering.steer import Steered, SteeredHeads
 
 
 def steered(*given: Any, **options: Any) -> Steered:

@@ -12,7 +12,7 @@ import steering_oracle as oracle
 import torch
 
 import lattend as lt
-from lattend.study.steering.steered import Steered, SteeredHeads
+from lattend.study.steering.steer import Steered, SteeredHeads
 
 NAMES = (
     *("query", "wanted", "logits", "weights", "error", "bound", "sharpness"),

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
+from lattend.study.worked.answer import DecimalInterval
 from lattend.study.worked.entry import CONTEXT
-from lattend.study.worked.interval import DecimalInterval
 from lattend.study.worked.work import EXAMPLE
 
 STEPS = ("q", "k", "v", "scores", "exponentials", "sums", "weights", "outputs")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from lattend.study.derivations.catalogue import listed
+from lattend.study.derivations.draft import listed
 from lattend.study.heads.record import digits_record
 
 

@@ -1,14 +1,9 @@
 // What a person sets on the page of derivations.
+import { BEGIN } from "../../schema";
 
-export type DeriveState = {
-  derivation: string;
-  f: string;
-  method: string;
-  step: string;
-  changes: { [line: string]: string }; // right sides that were typed, by the number of their line
-};
+export const START = { ...BEGIN.derive };
 
-export const START: DeriveState = { derivation: "causal", f: "p*q", method: "alternating", step: "1", changes: {} };
+export type DeriveState = typeof START;
 
 /** Of fields whose start does not tell: what a link may hold. */
 export const LIKE = { changes: { 1: "" } };

@@ -1,9 +1,6 @@
 // What a person sets on the page of heads in training. A record that was dropped on it stays out of the link.
+import { BEGIN } from "../../schema";
 
-export type HeadsState = {
-  record: string; // "" for the record of the package
-  run: string;
-  moment: number; // −1 for the last
-};
+export const START = { ...BEGIN.heads_moment };
 
-export const START: HeadsState = { record: "", run: "trained", moment: -1 };
+export type HeadsState = typeof START;

@@ -1,14 +1,6 @@
 // What a person sets on the page.
+import { BEGIN } from "../../schema";
 
-export type ScoresState = {
-  encoding: string;
-  size: string;
-  pixel: string;
-  dy: number; // the centre of a quadratic head, from the query
-  dx: number;
-  alpha: number;
-  channels: number;
-  seed: number;
-};
+export const START = { ...BEGIN.scores, alpha: 0.5 };
 
-export const START: ScoresState = { encoding: "quadratic", size: "9", pixel: "", dy: 1, dx: 2, alpha: 0.5, channels: 16, seed: 0 };
+export type ScoresState = typeof START;

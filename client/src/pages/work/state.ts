@@ -1,48 +1,17 @@
 // The state of the page of worked attention, and which numbers another number is made of.
-import type { NumberView, StepView } from "../../schema";
-import type { Numbers } from "../rule/state";
+import { BEGIN, type NumberView, type StepView } from "../../schema";
 
-export type WorkState = {
-  tokens: string[][];
-  wq: string[][]; // none: the identity
-  wk: string[][];
-  wv: string[][];
-  wo: string[][]; // none: left out
-  memory: string[][]; // none: the tokens
-  q: string[][]; // where given, with k and v, in place of tokens and matrices
-  k: string[][];
-  v: string[][];
-  rule: string;
-  numbers: Numbers;
-  scale: string;
-  heads: number;
-  columns: boolean;
-  places: number;
-  show: string; // "both", "exact" or "decimal"
-  practice: boolean;
-  answer: { [step: string]: string[][][] };
-};
-
-export const START: WorkState = {
+export const START = {
+  ...BEGIN.check,
   tokens: [["1", "2"], ["2", "0"], ["0", "1"], ["1", "1"]],
-  wq: [["1", "0"], ["0", "1"]],
+  wq: [["1", "0"], ["0", "1"]], // [] for the identity
   wk: [["1", "0"], ["0", "0"]],
   wv: [["0", "0"], ["0", "1"]],
-  wo: [],
-  memory: [],
-  q: [],
-  k: [],
-  v: [],
-  rule: "full",
-  numbers: {},
-  scale: "1",
-  heads: 1,
-  columns: false,
-  places: 4,
-  show: "both",
+  show: "both", // or "exact", or "decimal"
   practice: false,
-  answer: {},
 };
+
+export type WorkState = typeof START;
 
 const ROWS = [["", 0]]; // rows of texts or numbers
 /** Of fields whose start does not tell: what a link may hold. */

@@ -45,6 +45,7 @@ from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.draw.grid.titles import clipped, name
 from lattend.errors import LattendError, NamingError
 from lattend.plans.plan import plan
+from lattend.report.data import plain_data
 from lattend.report.numbers import percent, seconds
 from lattend.report.report import Printed, Report
 from lattend.rules.reader import RuleLike, arrays_in, read_rule
@@ -63,6 +64,8 @@ class ExplainedPart:
     a tile. `full` counts the steps whose pairs are all attended, None where that is not known; `masked`
     says that these run with a mask too.
     """
+
+    JSON = "condition layout checked rows step tiles steps full partial executed hopper joins"
 
     condition: str
     layout: str
@@ -262,23 +265,7 @@ class Explanation(Printed):
             "useful": self.useful,
             "why": self.why,
             "as_written": self.as_written,
-            "parts": [
-                {
-                    "condition": part.condition,
-                    "layout": part.layout,
-                    "checked": part.checked,
-                    "rows": list(part.rows),
-                    "step": part.step,
-                    "tiles": part.tiles,
-                    "steps": part.steps,
-                    "full": part.full,
-                    "partial": part.partial,
-                    "executed": part.executed,
-                    "hopper": part.hopper,
-                    "joins": part.joins,
-                }
-                for part in self.parts
-            ],
+            "parts": plain_data(self.parts),
             "kernels": dict(self.kernels),
             "kernel": self.kernel,
             "refused": self.refused,

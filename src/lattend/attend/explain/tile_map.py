@@ -7,7 +7,7 @@ of the orders, so a million positions cost a product for each tile and box, and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.plans.plan import plan
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT, tiles
+from lattend.report.data import Data
 from lattend.report.numbers import compact
 from lattend.report.shown import Drawn
 from lattend.rules.rule import Rule
@@ -42,12 +43,14 @@ AT_ONCE = 1 << 14  # tiles
 
 
 @dataclass(frozen=True)
-class TileMap(Drawn):
+class TileMap(Drawn, Data):
     """Boxes between edges: the pairs that tiles compute in each, and those of them that are attended.
 
     `needed` is None where attended pairs cannot be counted box by box. A rule that speaks of heads is shown
     at head 0. Steps that reach past a tile's last key are not drawn.
     """
+
+    JSON = "query_edges key_edges executed needed"
 
     query_edges: tuple[int, ...]
     key_edges: tuple[int, ...]
@@ -73,15 +76,6 @@ class TileMap(Drawn):
         boxes = panel.tiles(run, areas, rows, cols)
         caption = ("each box is shaded by how many of its pairs run",)
         return Picture(title, (boxes,), caption, facts=self.facts, legend=SHADES, data=self.json())
-
-    def json(self) -> dict[str, Any]:
-        """The edges of the boxes, and their pairs row by row; `needed` is null where it is not counted."""
-        return {
-            "query_edges": list(self.query_edges),
-            "key_edges": list(self.key_edges),
-            "executed": self.executed.tolist(),
-            "needed": None if self.needed is None else self.needed.tolist(),
-        }
 
 
 def _side(label: str, edges: tuple[int, ...]) -> Side:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
+from lattend.report.data import Data
 from lattend.report.numbers import format_number, percent
 
 
 @dataclass(frozen=True)
-class KernelCrossover:
+class KernelCrossover(Data):
     """One pass of a call beside the size at which two kernels took equally long.
 
     `keys` are those of a block and `width` the numbers of each; both together decide, so that blocks of half
@@ -20,6 +20,8 @@ class KernelCrossover:
     >>> str(KernelCrossover("forward", keys=1024, width=64, numbers=8192 * 64))
     "forward: torch's own attention is faster from 8,192 keys of 64 on; here there are 1,024, 12.5% of that"
     """
+
+    JSON = "pass=work keys width library_faster_from=first library_is_faster=passed"
 
     work: str  # forward or backward
     keys: int
@@ -47,13 +49,3 @@ class KernelCrossover:
             share = f"{format_number(self.keys / self.first)} times"
         begun = f"{self.work}: torch's own attention is faster from {self.first:,} keys of {self.width} on"
         return f"{begun}; here there are {self.keys:,}, {share} that"
-
-    def json(self) -> dict[str, Any]:
-        """The sizes, and which side of them the call is on."""
-        return {
-            "pass": self.work,
-            "keys": self.keys,
-            "width": self.width,
-            "library_faster_from": self.first,
-            "library_is_faster": self.passed,
-        }

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from lattend.cost.quantities import label as label_of
+from lattend.cost.result import label as label_of
 from lattend.draw.charts.chart import Chart, Dots, curves
 from lattend.draw.formats.palette import TEXT
 from lattend.draw.picture import Picture

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.cost.amount import Amount, rank
+from lattend.cost.comparison.crossing_points import settled
 from lattend.cost.comparison.crossover import Crossover, crossover, numbers
-from lattend.cost.comparison.difference import settled
-from lattend.cost.comparison.equal import Width, equal_parameters
 from lattend.cost.cost import Cost
-from lattend.cost.quantities import label as label_of
-from lattend.cost.quantities import quantity_named
-from lattend.cost.recipe import stacked
+from lattend.cost.result import label as label_of
+from lattend.cost.result import quantity_named
+from lattend.cost.sizes import stacked
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import format_value, rounded
@@ -29,12 +28,104 @@ from lattend.report.table import Table
 from lattend.rules.example_numbers import priced_number
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from lattend.draw.picture import Picture
+
+MOST_WIDTH = 2**40
+
+
+@dataclass(frozen=True)
+class Width:
+    """A layer made as wide as the reference has parameters for."""
+
+    label: str
+    name: str
+    width: int
+    parameters: int
+    reference: int
+
+    def __str__(self) -> str:
+        share = f"{self.parameters:,} of {self.reference:,} parameters"
+        return f"{self.label} has {self.name} = {self.width:,} ({share})"
+
+
+def equal_parameters(
+    costs: Mapping[str, Cost], over: str, numbers: Mapping[str, int]
+) -> tuple[dict[str, Cost], list[Width]]:
+    """The costs with numbers put in, each after the first as wide as the first one's parameters allow.
+
+    Its width is the one symbol left open in its parameters, or else the one it shares with the first.
+    """
+    labels = list(costs)
+    first = costs[labels[0]]
+    parameters = _parameters(first, labels[0]).at(numbers)
+    if not parameters.is_constant:
+        missing = ", ".join(f"{name}=…" for name in parameters.atoms)
+        raise NamingError(f"equal parameters need those of {labels[0]} as a number: give {missing}")
+    reference = int(parameters.value({}))
+    scaled = {labels[0]: _at(first, numbers)}
+    widths: list[Width] = []
+    for label in labels[1:]:
+        formula = _parameters(costs[label], label)
+        name = _width(label, formula, over, numbers, set(first.names))
+        rest = {key: value for key, value in numbers.items() if key != name}
+        width, used = _widest(formula.at(rest), name, reference, label)
+        scaled[label] = _at(costs[label], {**rest, name: width})
+        widths.append(Width(label, name, width, used, reference))
+    return scaled, widths
+
+
+def _parameters(cost: Cost, label: str) -> Polynomial:
+    plain = cost.amount("parameters").plain
+    if plain is None:
+        raise NamingError(f"the parameters of {label} are no one formula; compare it at numbers")
+    return plain.at(cost.values)
+
+
+def _at(cost: Cost, numbers: Mapping[str, int]) -> Cost:
+    known = {name: value for name, value in numbers.items() if name in cost.names}
+    return cost.at(**known) if known else cost
+
+
+def _width(label: str, formula: Polynomial, over: str, numbers: Mapping[str, int], shared: set[str]) -> str:
+    """The symbol that may change."""
+    names = [str(name) for name in formula.atoms if name != over]
+    if not names:
+        value = (
+            "0" if formula.is_zero else str(formula.value({})) if formula.is_constant else f"those of {over}"
+        )
+        raise NamingError(f"{label} has {value} parameters at any width; leave its width open as a name")
+    open_ = [name for name in names if name not in numbers]
+    options = open_ or [name for name in names if name in shared] or names
+    if len(options) > 1:
+        names_ = " and ".join(options)
+        raise NamingError(f"the parameters of {label} depend on {names_}: leave open the one that may change")
+    return options[0]
+
+
+def _widest(formula: Polynomial, name: str, most: int, label: str) -> tuple[int, int]:
+    """The largest width with at most so many parameters, found by doubling and halving, and how many."""
+
+    def parameters(width: int) -> int:
+        return int(formula.value({name: width}))
+
+    low, high = 0, 1
+    while parameters(high) <= most:
+        low, high = high, 2 * high
+        if high > MOST_WIDTH:
+            raise NamingError(f"the parameters of {label} do not grow with {name}")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if parameters(middle) <= most else (low, middle)
+    if not low:
+        raise NamingError(f"{label} has more than {most:,} parameters even at {name} = 1")
+    return low, parameters(low)
+
 
 At = Mapping[str, int | Sequence[int]] | Sequence[int] | None
 MOST_ROWS = 8
@@ -184,7 +275,7 @@ class Comparison(Drawn, Printed):
         return Report(self.warning or self.title, [*parts, *self.crossing_lines])
 
     def _at(self) -> list[str]:
-        """At which numbers the table is, and which of them nobody gave."""
+        """The numbers of the table, and which of them are examples."""
         if not self.numbers:
             return []
         numbers = ", ".join(f"{name} = {value:,}" for name, value in self.numbers.items())
@@ -250,7 +341,7 @@ class Comparison(Drawn, Printed):
 
 
 def _different(counts: Mapping[str, Count | int | None]) -> dict[str, str]:
-    """What is known of each, if that is not the same for all."""
+    """The counts as texts, if they are not the same for all."""
     texts = {label: format_value(count) for label, count in counts.items() if count is not None}
     return texts if len(set(texts.values())) > 1 else {}
 

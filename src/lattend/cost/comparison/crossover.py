@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from lattend.cost.amount import Amount
-from lattend.cost.comparison.claims import SignSample, claims
-from lattend.cost.comparison.crossing_points import CrossingPoint
-from lattend.cost.comparison.difference import Difference, difference
-from lattend.cost.comparison.solve import CrossingCase, sample_at, solve
+from lattend.cost.comparison.crossing_points import CrossingPoint, Difference, difference
+from lattend.cost.comparison.solve import CrossingCase, SignSample, cases_of, sample_at, solve
 from lattend.counts.count import Count
-from lattend.counts.formula_latex import maths
+from lattend.counts.latex import maths
 from lattend.errors import DomainError, LattendError, NoClosedForm, TooLarge
 from lattend.report.maths import marked
 from lattend.report.shown import Shown
@@ -51,10 +49,10 @@ class Crossover(Shown):
         if missing:
             raise LattendError(f"give a number for {missing[0]} too")
         known = {name: values[name] for name in self.difference.names}
-        places = [place for case in self.cases for place in case.claim.places]
+        places = [place for case in self.cases for place in case.all_places]
         sample = sample_at(self.difference, places, known)
         for case in self.cases:
-            if sample is not None and case.claim.holds(sample):
+            if sample is not None and case.holds(sample):
                 return case, [x for place in case.places if (x := place.at(known)) is not None]
         return None
 
@@ -160,7 +158,7 @@ class Crossover(Shown):
 
 
 def verdict(case: CrossingCase) -> str:
-    """What becomes of the first layer: passes, is passed, costs more always or never, same, several."""
+    """The fate of the first layer in a word: passes, is passed, always, never, same or several."""
     match case.signs:
         case (0,):
             return "same"
@@ -242,10 +240,10 @@ def evaluated(amounts: tuple[Amount, Amount], over: str) -> tuple[CrossingCase, 
     places = [
         CrossingPoint(Polynomial.constant(end), jump=jump) for end in sorted(ends) for jump in (False, True)
     ]
-    claim = next(claims(sample, places), None)
-    if claim is None:
+    case = next(cases_of(sample, places), None)
+    if case is None:
         raise NoClosedForm(f"they change places more than {MOST_RUNS} times as {over} grows")
-    return CrossingCase(claim.signs, claim.places), len(ordered)
+    return case, len(ordered)
 
 
 def _signs(amounts: tuple[Amount, Amount], over: str, chosen: list[int]) -> list[int]:

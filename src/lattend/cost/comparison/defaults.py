@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lattend.cost.cost import Cost
-from lattend.cost.reader import from_text, layer_names
+from lattend.cost.reader import LAYERS, from_text, layer_names
 from lattend.errors import NamingError, TextError
 from lattend.report.numbers import format_value
 from lattend.rules.language.call import parts
-from lattend.rules.language.tokens import Source
+from lattend.rules.language.grammar import Source
 
-Sizes = dict[str, int | str | tuple[int, int]]
-# What stands for the positions, and for the numbers in and out of each, of a layer named without its sizes
-_SIZES: dict[str, Sizes] = {
-    "attention": {"n": "{positions}", "heads": 1, "D_i": "{c}", "D_hid": "{h}"},
-    "conv": {"rows": "{positions}", "cols": 1, "kernel": (3, 1), "padding": (1, 0)}
-    | {"c_in": "{c}", "c_out": "{h}"},
-    "rnn": {"steps": "{positions}", "inputs": "{c}", "hidden": "{h}"},
-    "lstm": {"steps": "{positions}", "inputs": "{c}", "hidden": "{h}"},
-    "gru": {"steps": "{positions}", "inputs": "{c}", "hidden": "{h}"},
-    "feed_forward": {"n": "{positions}", "d": "{c}", "hidden": "4*{h}"},
-    "linear": {"n": "{positions}", "d_in": "{c}", "d_out": "{h}"},
-    "norm": {"n": "{positions}", "d": "{c}"},
-    "transformer_block": {"n": "{positions}", "d": "{c}", "heads": 1},
-    "rnn2d": {"n": "{positions}", "h": "{h}", "c": "{c}"},
-}
-# Beside a layer on an image, a convolution is on the same image, and what is on a line reads its pixels
-_ON_IMAGE = "rnn2d"
-_CONV: Sizes = {"rows": "{rows}", "cols": "{cols}", "kernel": 3, "padding": 1, "c_in": "{c}", "c_out": "{h}"}
+_ON_IMAGE = "rnn2d"  # beside it, a convolution is on the same image, and what is on a line reads its pixels
 MOST_LABEL = 28
 _NAMED = re.compile(r"([A-Za-z]\w*)\s*=(?!=)")
 _LABEL = re.compile(r"\s*([A-Za-z][\w -]*?)\s*:\s*(.+)", re.DOTALL)
@@ -91,7 +74,7 @@ def _image(text: str, line: dict[str, str]) -> dict[str, str]:
 
 
 def _note(costs: dict[str, Cost], meanings: dict[str, str], image: dict[str, str]) -> str:
-    """That all are on one image, and which of them read it as a line."""
+    """A note that all layers are on one image, and which of them read it as a line."""
     pixels = image["positions"]
     lines = [label for label, meaning in meanings.items() if f"={pixels}" in meaning]
     if len({format_value(cost.positions) for cost in costs.values()}) > 1:
@@ -162,13 +145,17 @@ def _longer(text: str) -> str:
 def _cost(text: str, line: dict[str, str], image: dict[str, str] | None) -> tuple[Cost, str]:
     """The layer, with the sizes of the line, or of the image beside it, where it has none of its own."""
     times, name, inner = _written(text) or _Layer("", "", "")
-    usual = _CONV if image is not None and name == "conv" else _SIZES.get(name, {})
+    layer = LAYERS.get(name, {})
+    usual = layer.get("sizes", {}) if image is None else layer.get("on_image", layer.get("sizes", {}))
     if not usual or any(word in usual for word in _NAMED.findall(inner)):
         return from_text(text), " ".join(text.split())
     sizes = line if image is None or name == _ON_IMAGE else image
-    sizes_used = {
-        word: size.format(**sizes) if isinstance(size, str) else size for word, size in usual.items()
-    }
-    shown = [f"{word}={str(size).replace(' ', '')}" for word, size in sizes_used.items()]
+    shown = [f"{word}={_size_text(size, sizes)}" for word, size in usual.items()]
     meaning = f"{times}{name}({', '.join([inner, *shown] if inner else shown)})"
     return from_text(meaning), meaning
+
+
+def _size_text(size: Any, sizes: dict[str, str]) -> str:
+    """A size of layers.toml with the positions and widths put in."""
+    text = size.format(**sizes) if isinstance(size, str) else str(size)
+    return text.replace(" ", "").replace("[", "(").replace("]", ")")

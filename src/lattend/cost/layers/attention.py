@@ -7,13 +7,10 @@ from functools import partial
 
 from lattend.cost.amount import ZERO, Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import ReferenceRun
+from lattend.cost.layer import Array, Columns, ReferenceRun
 from lattend.cost.layers.scores import SHIFT, Options, Scores
-from lattend.cost.pairs import attended_pairs, need_sizes
-from lattend.cost.paths import attends_ahead, mixes_tokens, path_of
-from lattend.cost.recipe import keeps_recipe
-from lattend.cost.sizes import Size, need_number, number_of, read_size
-from lattend.cost.statement import Array, Columns
+from lattend.cost.pairs import attended_pairs, attends_ahead, mixes_tokens, need_sizes, path_of
+from lattend.cost.sizes import Size, keeps_recipe, need_number, number_of, read_size
 from lattend.errors import DomainError, NamingError
 from lattend.rules.axes import untied
 from lattend.rules.language.polynomial import Polynomial

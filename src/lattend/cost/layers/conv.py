@@ -8,12 +8,10 @@ from typing import Any
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import ONE_STEP, Layer, ReferenceRun
-from lattend.cost.paths import conv_path
+from lattend.cost.layer import ONE_STEP, Array, Columns, Layer, ReferenceRun, Statement
+from lattend.cost.pairs import conv_path
 from lattend.cost.points import Sizes, points
-from lattend.cost.recipe import keeps_recipe
-from lattend.cost.sizes import Size, need_number, number_of, read_size, read_sizes
-from lattend.cost.statement import Array, Columns, Statement
+from lattend.cost.sizes import Size, keeps_recipe, need_number, number_of, read_size, read_sizes
 from lattend.errors import DomainError, NamingError
 from lattend.rules.language.polynomial import Polynomial
 
@@ -260,7 +258,7 @@ def _padded(padding: Padding, place: int, reach: int, stride: int) -> tuple[int,
 
 
 def _along(name: str, pair: Pair, axis: int) -> Size:
-    """What is given for one axis."""
+    """The value for one axis."""
     if isinstance(pair, tuple) and len(pair) != 2:
         raise NamingError(f"{name} is one number, or two: rows and columns, not {pair}")
     return pair[axis] if isinstance(pair, tuple) else pair

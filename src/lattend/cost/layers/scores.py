@@ -8,11 +8,10 @@ from math import prod
 import numpy as np
 
 from lattend.cost.amount import Amount
-from lattend.cost.layers.builder import Builder, columns
+from lattend.cost.layer import NOTHING, Array, Builder, Columns, Statement, columns
 from lattend.cost.pairs import MOST_MASK, AttendedPairs
 from lattend.cost.points import Sizes, defined, known_numbers, points, with_parameters
 from lattend.cost.sizes import multiply
-from lattend.cost.statement import NOTHING, Array, Columns, Statement
 from lattend.errors import DomainError, NamingError, TooLarge
 from lattend.rules.language import expr
 from lattend.rules.language.polynomial import Polynomial
@@ -254,7 +253,7 @@ class Scores(PairStatements):
         return made
 
     def head_parameter(self, name: str, one: Amount) -> Array:
-        """So many numbers of every head, which attended pairs read."""
+        """A parameter of every head, which attended pairs read."""
         size = Columns.same(self.of("heads") * one)
         self.parameters.append(Array(name, size, "parameter", self.pairs.any() * size, of_head=one))
         return self.parameters[-1]

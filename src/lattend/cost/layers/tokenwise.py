@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import NO_STEP, Layer, ReferenceRun
-from lattend.cost.layers.builder import Builder
-from lattend.cost.recipe import keeps_recipe
-from lattend.cost.sizes import Size, read_sizes
-from lattend.cost.statement import NOTHING, Array, Columns, Statement
+from lattend.cost.layer import NO_STEP, NOTHING, Array, Builder, Columns, Layer, ReferenceRun, Statement
+from lattend.cost.sizes import Size, keeps_recipe, read_sizes
 from lattend.errors import NamingError
 
 NORMS = ("layer", "rms")

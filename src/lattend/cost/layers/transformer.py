@@ -1,4 +1,4 @@
-"""Transformers: blocks of attention and feed-forward, and whole models made of them."""
+"""Transformers and VAEs: blocks of attention and feed-forward, and whole models made of layers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from lattend.cost.amount import ONE, Amount
-from lattend.cost.cost import Cost
-from lattend.cost.layer import ReferenceRun
+from lattend.cost.cost import Cost, single
+from lattend.cost.layer import Array, Builder, Layer, ReferenceRun
 from lattend.cost.layers.attention import attention
 from lattend.cost.layers.conv import output_size, patch_embedding
 from lattend.cost.layers.tokenwise import (
+    TOKENS,
     embedding,
     feed_forward,
     linear,
@@ -23,8 +24,7 @@ from lattend.cost.layers.tokenwise import (
     tied_table,
 )
 from lattend.cost.points import Sizes
-from lattend.cost.recipe import keeps_recipe
-from lattend.cost.sizes import Size, need_number, number_of, read_size
+from lattend.cost.sizes import Size, keeps_recipe, need_number, number_of, read_size, read_sizes
 from lattend.errors import DomainError
 from lattend.rules.reader import RuleLike, read_rule
 
@@ -153,7 +153,7 @@ def vit(
 
 
 def _stack(rule: RuleLike, layers: Size, options: dict[str, Any]) -> Cost:
-    """So many blocks; those that attend to the same encoder add up its gradients."""
+    """A stack of blocks; those that attend to the same encoder add up its gradients."""
     block = transformer_block(rule, **options)
     cross, blocks = options.get("cross"), block.repeat(layers)
     if cross is None:
@@ -199,3 +199,42 @@ def _times(size: Size, factor: int) -> Size:
 def _without_parameters(cost: Cost) -> Cost:
     """The same work with parameters that are counted elsewhere."""
     return replace(cost, parts=tuple((times, replace(layer, parameters=())) for times, layer in cost.parts))
+
+
+@keeps_recipe
+def vae(*, n: Size = "n", d: Size = "d", hidden: Size = "hidden", latent: Size = "z") -> Cost:
+    """A VAE of n examples: hidden layer, mean and log-variance, one sample, hidden layer, output.
+
+    A sample is mean + exp(log-variance / 2) * noise: two multiplies, one exponential and one add a number.
+    """
+    first = joined("encoder", linear(n=n, d_in=d, d_out=hidden), bend(n=n, d=hidden))
+    heads = linear(n=n, d_in=hidden, d_out=f"2*({latent})").named("mean and log-variance")
+    last = joined(
+        "decoder",
+        linear(n=n, d_in=latent, d_out=hidden),
+        bend(n=n, d=hidden),
+        linear(n=n, d_in=hidden, d_out=d),
+    )
+    model = joined("vae", first, heads, sample(n=n, z=latent), last)
+    sizes = {"n": n, "d": d, "hidden": hidden, "latent": latent}
+    return running(model, "vae", {}, sizes)
+
+
+def bend(*, n: Size = "n", d: Size = "d") -> Cost:
+    """An activation at every number."""
+    build = Builder(read_sizes(n=n, d=d))
+    build.take("activation", "functions", TOKENS, build.given("x", TOKENS))
+    bare = replace(build.statements[0], saves="")  # the next layer saves it as its input
+    return single(Layer("activation", (bare,)))
+
+
+def sample(*, n: Size = "n", z: Size = "z") -> Cost:
+    """Mean + exp(log-variance / 2) * noise."""
+    build, over = Builder(read_sizes(n=n, z=z)), "token < n and i < z"
+    mean, log = build.given("mean", over), build.given("log-variance", over)
+    half = build.take("half", "constant multiplies", over, log)
+    spread = build.take("spread", "exponentials", over, half)
+    noise = Array("noise", mean.size, "constant")
+    moved = build.take("spread * noise", "constant multiplies", over, spread, noise)
+    build.take("z", "adds", over, mean, moved)
+    return single(build.layer("sample"))

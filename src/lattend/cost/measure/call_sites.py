@@ -71,7 +71,7 @@ class CallSites:
         return self._open[-1]
 
     def now(self) -> tuple[CallSite, str, int | None]:
-        """Where an operation happens, which way, and the node it is of when that is backward."""
+        """The site of an operation, its direction, and its node when that is backward."""
         node = torch._C._current_autograd_node()
         if node is None:
             return self.here, FORWARD, None

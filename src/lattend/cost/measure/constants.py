@@ -41,7 +41,7 @@ class Constants:
         return kept[1].as_strided(x.shape, x.stride(), x.storage_offset())
 
     def answer(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """What an operator gives that depends on numbers, such as item(); Unknown where these are."""
+        """The result of an operator that depends on numbers, such as item(); Unknown where these are."""
         if not any(x.is_meta for x in tensors([*args, *kwargs.values()])):
             raise Unknown
         answer = func(*self._on_cpu(args), **self._on_cpu(dict(kwargs)))
@@ -102,7 +102,7 @@ class Constants:
         self._bytes += line.nbytes
 
     def _forget(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """What was written to is no longer known."""
+        """Forgets the tensors that an operator wrote to."""
         for argument, value in zip(func._schema.arguments, args, strict=False):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 for x in tensors([value]):

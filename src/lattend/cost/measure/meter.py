@@ -26,10 +26,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from lattend.attend.operators import flop_formulas as counted
-from lattend.cost.measure import products
+from lattend.cost.measure import operators
 from lattend.cost.measure.call_sites import CallSite, CallSites
 from lattend.cost.measure.constants import NUMBERS_DECIDE, Constants, Unknown
-from lattend.cost.measure.elementwise import knows, other
+from lattend.cost.measure.operators import knows, other
 from lattend.cost.measure.pairs import (
     FUSED,
     FUSED_BACKWARD,
@@ -37,10 +37,10 @@ from lattend.cost.measure.pairs import (
     Pairs,
     has_values,
     pairs_of,
+    pairs_of_call,
     pairs_of_fused,
 )
 from lattend.cost.measure.profile import BACKWARD, FORWARD
-from lattend.cost.measure.rule_pairs import pairs_of_call
 from lattend.cost.measure.tally import NOTHING, Operation, Tally, operation, short_name, tensors
 from lattend.cost.measure.written_attention import Product, WrittenAttention
 
@@ -187,10 +187,10 @@ class Meter:
             with suppress(Unknown), self.pause(), torch.no_grad():
                 return self.constants.answer(func, args, kwargs)
         alone = name == "_grouped_mm" and args[0].is_meta
-        out = products.grouped_on_meta(*args, **kwargs) if alone else func(*args, **kwargs)
+        out = operators.grouped_on_meta(*args, **kwargs) if alone else func(*args, **kwargs)
         with self.pause(), torch.no_grad():
             self._count(func, operation(func, args, kwargs, out), place, way, number)
-            if name not in products.FORMULAS:
+            if name not in operators.FORMULAS:
                 self.constants.follow(func, args, kwargs, out)
         return out
 
@@ -218,7 +218,7 @@ class Meter:
         elif op.name in FUSED_BACKWARD:
             pairs = place.pairs or pairs_of_fused(op.name, op.given)
             self.add(place, packet, way, pairs.backward)
-        elif op.name in products.FORMULAS:
+        elif op.name in operators.FORMULAS:
             self._product(packet, op, place, way, number)
         else:
             tally = other(func, op)
@@ -231,7 +231,7 @@ class Meter:
                 self.add(place, packet, way, tally)
 
     def _product(self, packet: Any, op: Operation, place: CallSite, way: str, number: int | None) -> None:
-        tally = products.FORMULAS[op.name](op)
+        tally = operators.FORMULAS[op.name](op)
         if way == BACKWARD and not place.again:
             if place.pairs is not None:
                 tally = place.pairs.scaled(tally)
@@ -274,7 +274,7 @@ _SDPA_ARGUMENTS = (
 
 
 def _is_known(func: Any, name: str) -> bool:
-    return name in products.FORMULAS or name in FUSED or name in FUSED_BACKWARD or knows(func, name)
+    return name in operators.FORMULAS or name in FUSED or name in FUSED_BACKWARD or knows(func, name)
 
 
 class _Functions(TorchFunctionMode):
@@ -315,7 +315,7 @@ def _unchecked(func: Any) -> FunctionType:
 
 @contextmanager
 def _taken_apart() -> Iterator[None]:
-    """Where torch runs layers in their parts, and compiled functions as they are written."""
+    """A context in which torch runs layers in their parts, and compiled functions as they are written."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:

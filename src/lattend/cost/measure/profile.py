@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from lattend.cost.layer import COLUMNS
 from lattend.cost.measure.tally import NOTHING, Tally
 from lattend.cost.result import Counted, MultiplyAdds, Result, not_counted, totals
-from lattend.cost.statement import COLUMNS
 from lattend.errors import NamingError
 from lattend.report.numbers import with_unit
 from lattend.report.report import Report
@@ -60,12 +60,14 @@ class ModuleCost:
 
 @dataclass(frozen=True, repr=False)
 class Profile(Result):
-    """What a module costs on given inputs: its rows, their totals, and what could not be counted.
+    """The cost of a module on its inputs: rows, totals, and what could not be counted.
 
     `unknown` are the operators whose arithmetic is not known, with how often they ran: they are in no number.
     `notes` say where a column is not exact. `tiles` says what executes attended pairs: `64 × 64 tiles`,
     or `by native`, a kernel with tiles of its own.
     """
+
+    JSON = "title parameters multiply_adds forward backward rows unknown notes tiles"
 
     title: str
     rows: tuple[ModuleCost, ...]
@@ -115,22 +117,8 @@ class Profile(Result):
                 return row
         raise NamingError(f"there is no module {name!r} in this profile")
 
-    def json(self) -> dict[str, Any]:
-        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
-        return {
-            "title": self.title,
-            "parameters": self.parameters,
-            "multiply_adds": self.multiply_adds._asdict(),
-            "forward": self.forward.json(),
-            "backward": self.backward.json(),
-            "rows": [row.json() for row in self.rows],
-            "unknown": dict(self.unknown),
-            "notes": list(self.notes),
-            "tiles": self.tiles,
-        }
-
     def report(self, depth: int | None = None) -> Report:
-        """What it prints: totals, then modules within modules down to `depth`, equal layers folded."""
+        """The printed report: totals, then modules down to `depth`, equal layers folded."""
         return report_of(self, depth)
 
     def text(self, width: int | None = WIDTH, depth: int | None = None) -> str:
@@ -166,7 +154,7 @@ class Branch:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What equal layers have in common: all but the name."""
+        """The properties that equal layers share: all but the name."""
         return (self.kind, self.calls, self.whole, tuple((b.name, b.shape) for b in self.within))
 
     @property

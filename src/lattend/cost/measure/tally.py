@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from lattend.cost.result import Counted, MultiplyAdds
+from lattend.report.data import Data
 
 KINDS = ("multiplies", "adds", "divisions", "exponentials", "functions", "comparisons")
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Data):
     """Multiply-adds of products needed, executed and dense; then what is done beside the products.
 
     `needed` are those of attended pairs, without multiplies by padding; `executed` those of the whole tiles
@@ -24,6 +25,8 @@ class Tally:
     >>> Tally(needed=6, executed=8, dense=16) + Tally.of(4) + Tally(adds=1)
     Tally(needed=10, executed=12, dense=20, multiplies=0, adds=1, divisions=0, exponentials=0, functions=0, comparisons=0)
     """  # noqa: E501
+
+    JSON = "multiply_adds others"
 
     needed: int = 0
     executed: int = 0
@@ -56,12 +59,8 @@ class Tally:
 
     @property
     def others(self) -> dict[str, int]:
-        """What is done beside the products, the kinds that occur."""
+        """The operations beside products, by kind."""
         return {name: getattr(self, name) for name in KINDS if getattr(self, name)}
-
-    def json(self) -> dict[str, Any]:
-        """All of it as JSON holds it."""
-        return {"multiply_adds": self.multiply_adds._asdict(), "others": self.others}
 
 
 NAMES = tuple(field.name for field in fields(Tally))

@@ -85,7 +85,7 @@ class WrittenAttention:
     # Products
 
     def mixed(self, op: Operation, tally: Tally, where: str) -> Tally:
-        """What a product needs: with weights, only their pairs that are not zero."""
+        """The needed part of a product: with weights, only the pairs that are not zero."""
         scores = self._weights(op, where)
         if scores is None:
             return tally
@@ -259,7 +259,7 @@ class WrittenAttention:
             self._learned[key] = StorageWeakRef(x.untyped_storage())
 
     def _get(self, x: Tensor) -> TracedScores | None:
-        """What is followed in a tensor's storage; without its sinks where a view leaves these out."""
+        """The scores followed in a tensor's storage, without sinks where a view leaves these out."""
         key = _storage(x)
         if key is None or key not in self._tensors:
             return None
@@ -280,7 +280,7 @@ class WrittenAttention:
 
 
 def _storage(x: Tensor) -> int | None:
-    """What stands for a tensor's memory; a reference that is kept keeps it from being given again."""
+    """The identity of a tensor's memory, valid while a reference to it is kept."""
     try:
         return x.untyped_storage()._cdata
     except (NotImplementedError, RuntimeError):

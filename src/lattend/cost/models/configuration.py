@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from lattend.cost.models.families import FAMILIES
+from lattend.cost.models.families.encoder_decoder import bart, t5, whisper
+from lattend.cost.models.families.family import TEXT
+from lattend.cost.models.families.images import swin, vit
+from lattend.cost.models.families.text import text_model
 from lattend.cost.models.fields import INSIDE, Fields, Source, read
 from lattend.cost.models.model import Model
 from lattend.errors import LattendError
 
+FAMILIES: dict[str, Callable[[Fields], Model]] = {
+    **dict.fromkeys(TEXT, text_model),
+    **{"t5": t5, "mt5": t5, "bart": bart, "whisper": whisper},
+    **{"vit": vit, "swin": swin},
+}
 RULE = "lattend_rule"  # the attribute of an attention module that set_rule writes
 
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Never
 
-from lattend.cost.models.model import GroupCount, Model, check_positive
+from lattend.cost.models.model import GroupCount, Model, ModelWork, check_positive, gathered
 from lattend.cost.models.parts import ATTENTION, HEAD, Attention, ModelLayer, ModelPart
 from lattend.cost.models.summary import filled_in, layer_json, layer_table, part_json, runs
-from lattend.cost.models.work import ModelWork, gathered
-from lattend.cost.result import Counted, MultiplyAdds
+from lattend.cost.result import MultiplyAdds
 from lattend.errors import DomainError
 from lattend.plans.plan import TILE
 from lattend.report.report import Report
@@ -61,14 +60,7 @@ class EncoderDecoder(Model):
         self, length: int | None = None, batch: int = 1, tile: int = TILE, encoder_length: int | None = None
     ) -> ModelWork:
         """Multiply-adds of encoder, decoder and cross-attention, each by itself, in three columns."""
-        length = self.check_length(length, batch, tile)
-        inputs = self.encoder_length(length, encoder_length)
-        parts = {
-            **_named("encoder", self.encoder.forward_counts(inputs, tile), batch),
-            **_named("decoder", self.forward_counts(length, tile), batch),
-            **_named("cross", self._crossed(length, inputs, tile, 1, 1, recomputed=False), batch),
-        }
-        return ModelWork(self, f"forward, encoder length {inputs:,}", length, batch, tile, parts)
+        return self._work("forward", length, batch, tile, encoder_length)
 
     def training(
         self,
@@ -78,17 +70,28 @@ class EncoderDecoder(Model):
         tile: int = TILE,
         encoder_length: int | None = None,
     ) -> ModelWork:
-        """As `forward`, of one forward and one backward; checkpointing runs the layers of both once more."""
+        """Multiply-adds of one forward and one backward; checkpointing runs the layers of both once more."""
+        way = f"training{', checkpointing' * checkpointing}"
+        how = {"training": True, "recomputed": checkpointing}
+        return self._work(way, length, batch, tile, encoder_length, **how)
+
+    def _work(
+        self, way: str, length: int | None, batch: int, tile: int, encoder_length: int | None, **how: bool
+    ) -> ModelWork:
         length = self.check_length(length, batch, tile)
         inputs = self.encoder_length(length, encoder_length)
-        crossed = self._crossed(length, inputs, tile, 3, 3 + checkpointing, recomputed=True)
-        parts = {
-            **_named("encoder", self.encoder.training_counts(inputs, tile, recomputed=checkpointing), batch),
-            **_named("decoder", self.training_counts(length, tile, recomputed=checkpointing), batch),
-            **_named("cross", crossed, batch),
+        sides = {
+            "encoder": self.encoder.counts(inputs, tile, **how),
+            "decoder": self.counts(length, tile, **how),
+            "cross": self._crossed(length, inputs, tile, **how),
         }
-        way = f"training{', checkpointing' * checkpointing}, encoder length {inputs:,}"
-        return ModelWork(self, way, length, batch, tile, parts)
+        parts = {  # each kind of part that is there, with the side it belongs to: `encoder projections`
+            f"{side} {name}": columns
+            for side, counts in sides.items()
+            for name, columns in gathered(counts, batch).items()
+            if columns.dense
+        }
+        return ModelWork(self, f"{way}, encoder length {inputs:,}", length, batch, tile, parts)
 
     def cross_cache(self, encoder_length: int | None = None, batch: int = 1, bytes: int = 2) -> int:
         """Bytes of keys and values of the encoder's output, which every step of the decoder reads.
@@ -116,7 +119,7 @@ class EncoderDecoder(Model):
         return f"{self.family}: {self.head}; {layers}, width {self.width:,}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         return report_of(self)
 
     def json(self) -> dict[str, Any]:
@@ -149,25 +152,20 @@ class EncoderDecoder(Model):
         return (layer.attention for layer in self.cross if layer.attention is not None)
 
     def _crossed(
-        self, length: int, inputs: int, tile: int, needed: int, others: int, *, recomputed: bool
+        self, length: int, inputs: int, tile: int, *, training: bool = False, recomputed: bool = False
     ) -> Iterator[GroupCount]:
         """Keys and values of the encoder's output, and the pairs of every query with all of them."""
+        needed, others = (3, 3 + recomputed) if training else (1, 1)
         tiles = -(-length // tile) * -(-inputs // tile) * tile * tile
         for layer, times in Counter(self.cross).items():
             for part in layer.parts:
                 rows = times * inputs * part.multiply_adds
                 yield part.group, MultiplyAdds(needed * rows, others * rows, others * rows)
             if layer.attention is not None:
-                each, recomputed_work = layer.attention.multiply_adds, recomputed * layer.attention.recomputed
+                each, recomputed_work = layer.attention.multiply_adds, training * layer.attention.recomputed
                 pairs = length * inputs * each * times
                 executed = times * tiles * (others * each + recomputed_work)
                 yield ATTENTION, MultiplyAdds(needed * pairs, executed, others * pairs)
-
-
-def _named(side: str, counts: Iterable[GroupCount], batch: int) -> dict[str, Counted]:
-    """Each kind of part that is there, with the side it belongs to: `encoder projections`."""
-    parts = gathered(counts, batch)
-    return {f"{side} {name}": columns for name, columns in parts.items() if columns.dense}
 
 
 def report_of(model: EncoderDecoder) -> Report:

@@ -7,15 +7,73 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lattend.cost.models.parts import ATTENTION, HEAD, ModelLayer, ModelPart
+from lattend.cost.layer import COLUMNS
+from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, ModelLayer, ModelPart
 from lattend.cost.models.spans import rule_span
-from lattend.cost.models.work import ModelWork, gathered
-from lattend.cost.result import Counted, MultiplyAdds
+from lattend.cost.result import Counted, MultiplyAdds, Result, totals
 from lattend.errors import DomainError, NamingError
-from lattend.plans.plan import TILE
+from lattend.plans.plan import TILE, tile_text
 from lattend.report.report import Printed, Report
+from lattend.report.table import Table
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import check_integer
+
+
+@dataclass(frozen=True, repr=False)
+class ModelWork(Result):
+    """One run of a model over `batch` sequences; `work["attention"].needed` is one of its numbers."""
+
+    JSON = "family=model.family way length batch tile parameters multiply_adds parts"
+
+    model: Model
+    way: str  # "forward", "training" or "training, checkpointing"
+    length: int
+    batch: int
+    tile: int
+    parts: dict[str, Counted]
+
+    @property
+    def tokens(self) -> int:
+        return self.length * self.batch
+
+    @property
+    def parameters(self) -> int:
+        """Those of the model."""
+        return self.model.parameters
+
+    @property
+    def multiply_adds(self) -> Counted:
+        """Needed, executed (whole tiles, and what is computed again) and dense, all parts together."""
+        return MultiplyAdds(*map(sum, zip(*self.parts.values(), strict=True)))
+
+    def __getitem__(self, name: str) -> Counted:
+        if name not in self.parts:
+            raise NamingError(f"there is no part {name!r}; there are {', '.join(self.parts)}")
+        return self.parts[name]
+
+    @property
+    def heading(self) -> str:
+        """`gpt2, forward, length 8, batch 2`."""
+        batch = f", batch {self.batch:,}" if self.batch > 1 else ""
+        return f"{self.model.family}, {self.way}, length {self.length:,}{batch}"
+
+    def report(self) -> Report:
+        """The printed report."""
+        rows = [(name, *(f"{value:,}" for value in columns)) for name, columns in self.parts.items()]
+        parts = Table(("multiply-adds", *COLUMNS), rows)
+        return Report(
+            self.heading,
+            [totals(self.parameters, {"multiply-adds": self.multiply_adds}, tile_text(self.tile)), parts],
+        )
+
+
+def gathered(counts: Iterable[tuple[str, Counted]], times: int = 1) -> dict[str, Counted]:
+    """The sum of each kind of part, in the order of GROUPS; every number `times` over."""
+    sums: dict[str, Counted] = {name: MultiplyAdds(0, 0, 0) for name in GROUPS}
+    for name, more in counts:
+        sums[name] = MultiplyAdds(*(a + b * times for a, b in zip(sums[name], more, strict=True)))
+    return sums
+
 
 GroupCount = tuple[str, Counted]  # of one kind of part
 
@@ -94,7 +152,7 @@ class Model(Printed):
         rotary positions, activations and gates, a few operations a number, are left out.
         """
         length = self.check_length(length, batch, tile)
-        parts = gathered(self.forward_counts(length, tile), batch)
+        parts = gathered(self.counts(length, tile), batch)
         return ModelWork(self, "forward", length, batch, tile, parts)
 
     def training(
@@ -108,7 +166,7 @@ class Model(Printed):
         runs every layer once more, head and embedding not: executed and dense, but not needed.
         """
         length = self.check_length(length, batch, tile)
-        parts = gathered(self.training_counts(length, tile, recomputed=checkpointing), batch)
+        parts = gathered(self.counts(length, tile, training=True, recomputed=checkpointing), batch)
         return ModelWork(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
 
     def cache(self, length: int, batch: int = 1, bytes: int = 2) -> int:
@@ -125,12 +183,32 @@ class Model(Printed):
         return batch * bytes * sum(one.span.cached_keys(length) * one.cached for one in held)
 
     def attention_passes(self) -> int | None:
-        """The shortest sequence whose attention needs more multiply-adds than all matrices; None if none."""
-        return attention_passes(self)
+        """The shortest sequence whose attention needs more multiply-adds than all matrices together.
+
+        It does so for every longer one too: one more token brings attention at least as many pairs as the one
+        before, and the matrices always the same. None where that is never so, where the model takes no such
+        length, and for attention in chunks, which begins anew with every chunk.
+
+        >>> from lattend.cost.models import config
+        >>> small = dict(model_type="gpt2", vocab_size=11, n_positions=900, n_embd=4, n_layer=2, n_head=2)
+        >>> config(small).attention_passes()  # 8n(n + 1) > (128 + 256 + 44)n: n + 1 > 53.5
+        53
+        """
+        if self.image or _in_chunks(self):
+            return None
+        low, high, last = 0, 1, self.longest or FAR
+        while _lead(self, high) >= 0:
+            if high >= last:
+                return None
+            low, high = high, min(2 * high, last)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if _lead(self, middle) < 0 else (middle, high)
+        return high
 
     def formulas(self, *, training: bool = False) -> Report:
-        """What each kind of part needs in each kind of layer, and the KV cache: n tokens of b sequences."""
-        from lattend.cost.models.formulas import formula_report
+        """The work of each kind of part and layer and the KV cache as formulas: n tokens of b sequences."""
+        from lattend.cost.models.summary import formula_report
 
         return formula_report(self, training=training)
 
@@ -167,7 +245,7 @@ class Model(Printed):
         return f"{self.family}: {self.head}; {len(self.layers)} layers, width {self.width:,}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         from lattend.cost.models.summary import report_of
 
         return report_of(self)
@@ -182,26 +260,23 @@ class Model(Printed):
 
         return as_json(self)
 
-    def forward_counts(self, length: int, tile: int) -> Iterator[GroupCount]:
-        """Multiply-adds of one forward over one sequence, with the kind of each part."""
-        for layer, times in Counter(self.layers).items():
-            for part in layer.parts:
-                yield _product(part, length, times)
-            yield _attention(layer, length, tile, times)
-        for part in self.outside:
-            yield _product(part, length, 1)
+    def counts(
+        self, length: int, tile: int, *, training: bool = False, recomputed: bool = False
+    ) -> Iterator[GroupCount]:
+        """Multiply-adds of a forward over one sequence, or of `training`, with the kind of each part.
 
-    def training_counts(self, length: int, tile: int, *, recomputed: bool) -> Iterator[GroupCount]:
-        """The same of one forward and one backward; `recomputed`: every layer runs once more."""
+        A backward takes each product twice again; `recomputed` runs every layer once more.
+        """
+        needed, others = (3, 3 + recomputed) if training else (1, 1)
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
-                yield _scaled(_product(part, length, times), 3, 3 + recomputed)
-            yield _scaled(_attention(layer, length, tile, times), 3, 3 + recomputed)
-            if layer.attention is not None:
+                yield _scaled(_product(part, length, times), needed, others)
+            yield _scaled(_attention(layer, length, tile, times), needed, others)
+            if training and layer.attention is not None:
                 pairs = layer.attention.span.executed(length, tile)
                 yield ATTENTION, MultiplyAdds(0, times * pairs * layer.attention.recomputed, 0)
         for part in self.outside:
-            once = 2 if part.leads else 3
+            once = (2 if part.leads else 3) if training else 1
             yield _scaled(_product(part, length, 1), once, once)
 
     def check_alone(self, what: str) -> None:
@@ -262,36 +337,6 @@ def chart_lengths(model: Model, end: int = 0) -> list[int]:
     last = model.longest or max(USUAL, end)
     steps = (size for power in range(last.bit_length()) for size in (2**power, 3 * 2**power // 2))
     return sorted({*(size for size in steps if size <= last), last})
-
-
-def attention_passes(model: Model) -> int | None:
-    """The shortest sequence whose attention needs more multiply-adds than all matrices together.
-
-    It does so for every longer one too: one more token brings attention at least as many pairs as the one
-    before, and the matrices always the same. None where that is never so, where the model takes no such
-    length, and for attention in chunks, which begins anew with every chunk.
-
-    >>> from lattend.cost.models import config
-    >>> small = dict(model_type="gpt2", vocab_size=11, n_positions=900, n_embd=4, n_layer=2, n_head=2)
-    >>> attention_passes(config(small))  # 8n(n + 1) > (128 + 256 + 44)n: n + 1 > 53.5
-    53
-    """
-    if model.image or _in_chunks(model):
-        return None
-
-    def passed(length: int) -> bool:
-        work = model.forward(length)
-        return 2 * work[ATTENTION].needed > work.multiply_adds.needed
-
-    low, high, last = 0, 1, model.longest or FAR
-    while not passed(high):
-        if high >= last:
-            return None
-        low, high = high, min(2 * high, last)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if passed(middle) else (middle, high)
-    return high
 
 
 def passing_sentence(model: Model, passes: int | None) -> str:

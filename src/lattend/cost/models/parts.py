@@ -115,6 +115,34 @@ def norm(name: str, size: int, *, bias: bool = False) -> ModelPart:
     return ModelPart(name, OTHER, size * (2 if bias else 1))
 
 
+def norms(width: int, *names: str, bias: bool = False) -> tuple[ModelPart, ...]:
+    """Norms of one width."""
+    return tuple(norm(name, width, bias=bias) for name in names)
+
+
+def projections(
+    width: int,
+    heads: int,
+    kv_heads: int,
+    size: int,
+    *,
+    bias: bool = False,
+    out_bias: bool = False,
+    key_bias: bool = True,
+    rows: tuple[int, int] | None = None,
+) -> tuple[ModelPart, ...]:
+    """The matrices of queries, keys, values and output; keys have no bias without `key_bias`."""
+    widths = {"query": heads * size, "key": kv_heads * size, "value": kv_heads * size}
+    own_bias = {"key": bias and key_bias}
+    return (
+        *(
+            linear(name, PROJECTIONS, width, wide, bias=own_bias.get(name, bias), rows=rows)
+            for name, wide in widths.items()
+        ),
+        linear("output", PROJECTIONS, heads * size, width, bias=out_bias, rows=rows),
+    )
+
+
 def table(name: str, entries: int, width: int) -> ModelPart:
     """A table of learned rows that are looked up, not multiplied."""
     return ModelPart(name, OTHER, entries * width, is_table=True)

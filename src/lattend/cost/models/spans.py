@@ -127,7 +127,7 @@ class Windows:
         return self.padded * self.window * self.window
 
     def dense(self, length: int) -> int:
-        """What a counter reports: whole windows, of the padded image, unshifted or not."""
+        """The pairs that a counter reports: whole windows of the padded image."""
         return self.executed(length, self.window)
 
     def cached_keys(self, length: int) -> int:

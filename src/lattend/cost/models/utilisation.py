@@ -81,7 +81,7 @@ class Utilisation(Printed):
         return f"{self.family}, training, {size}: {fixed(self.tokens_per_s, 0, grouped=True)} tokens/s"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         peak = significant(self.peak * self.devices, 4)
         most = f"{self.devices:,} × {self.machine}: {peak} operations/s at most"
         rows = [

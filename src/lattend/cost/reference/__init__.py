@@ -12,20 +12,20 @@ models made of them. A product with padding, or with a state that is not there, 
 (3, 1, 2)
 """
 
-from lattend.cost.reference.convolution import conv2d as conv2d
-from lattend.cost.reference.convolution import patch_embedding as patch_embedding
-from lattend.cost.reference.gradients import backward as backward
-from lattend.cost.reference.grid import rnn2d as rnn2d
-from lattend.cost.reference.grid import rnn2d_stack as rnn2d_stack
 from lattend.cost.reference.layers import plain_layer as plain_layer
 from lattend.cost.reference.layers import run as run
+from lattend.cost.reference.nets import conv2d as conv2d
+from lattend.cost.reference.nets import embedding as embedding
+from lattend.cost.reference.nets import feed_forward as feed_forward
+from lattend.cost.reference.nets import layer_norm as layer_norm
+from lattend.cost.reference.nets import linear as linear
+from lattend.cost.reference.nets import patch_embedding as patch_embedding
+from lattend.cost.reference.nets import rms_norm as rms_norm
 from lattend.cost.reference.numbers import CountingNumber as CountingNumber
 from lattend.cost.reference.numbers import CountingTape as CountingTape
+from lattend.cost.reference.numbers import backward as backward
 from lattend.cost.reference.numbers import counting as counting
 from lattend.cost.reference.numbers import floats as floats
 from lattend.cost.reference.recurrence import recurrent as recurrent
-from lattend.cost.reference.tokenwise import embedding as embedding
-from lattend.cost.reference.tokenwise import feed_forward as feed_forward
-from lattend.cost.reference.tokenwise import layer_norm as layer_norm
-from lattend.cost.reference.tokenwise import linear as linear
-from lattend.cost.reference.tokenwise import rms_norm as rms_norm
+from lattend.cost.reference.recurrence import rnn2d as rnn2d
+from lattend.cost.reference.recurrence import rnn2d_stack as rnn2d_stack

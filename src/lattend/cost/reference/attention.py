@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from lattend.cost.reference.numbers import Scalar, exp
-from lattend.cost.reference.vectors import Matrix, Vector, Weights, dot, plus, times, total, zeros
+from lattend.cost.reference.numbers import (
+    Matrix,
+    Scalar,
+    Vector,
+    Weights,
+    dot,
+    exp,
+    plus,
+    times,
+    total,
+    zeros,
+)
 
 Mask: TypeAlias = Sequence[Sequence[bool]]  # [query][key]
 Score: TypeAlias = Callable[[int, int], Scalar]

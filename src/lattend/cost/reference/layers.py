@@ -10,12 +10,10 @@ from math import prod
 from random import Random
 from typing import Any
 
-from lattend.cost.reference import attention, convolution, grid, shapes, tokenwise, transformer
-from lattend.cost.reference.gradients import backward
-from lattend.cost.reference.numbers import CountingTape, counting, depth, numbers, unit
+from lattend.cost.reference import attention, nets, recurrence, shapes
+from lattend.cost.reference.numbers import CountingTape, Matrix, backward, counting, depth, numbers, unit
 from lattend.cost.reference.recurrence import recurrent
 from lattend.cost.reference.shapes import Shape, Shapes, fill, filled
-from lattend.cost.reference.vectors import Matrix
 from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import Rule
 
@@ -34,7 +32,7 @@ class PlainLayer:
         return shapes.size(self.weights) + sum(map(prod, self.inputs))
 
     def run(self) -> Ran:
-        """What it costs, counted by running it once on random numbers."""
+        """Runs it once on random numbers and counts."""
         return run(self.code, self.weights, *self.inputs)
 
 
@@ -50,25 +48,23 @@ def plain_layer(name: str, **arguments: Any) -> PlainLayer:
 
 
 def _linear(n: int, d_in: int, d_out: int, bias: bool = True) -> PlainLayer:
-    return PlainLayer(one(tokenwise.linear), shapes.linear(d_in, d_out, bias), ((n, d_in),))
+    return PlainLayer(one(nets.linear), shapes.linear(d_in, d_out, bias), ((n, d_in),))
 
 
 def _feed_forward(
     n: int, d: int, hidden: int, bias: bool = True, activation: bool = True, gated: bool = False
 ) -> PlainLayer:
-    code = partial(tokenwise.feed_forward, activation="gelu" if activation else None)
+    code = partial(nets.feed_forward, activation="gelu" if activation else None)
     return PlainLayer(one(code), shapes.feed_forward(d, hidden, bias, gated), ((n, d),))
 
 
 def _norm(n: int, d: int, kind: str = "layer") -> PlainLayer:
-    code = tokenwise.layer_norm if kind == "layer" else tokenwise.rms_norm
+    code = nets.layer_norm if kind == "layer" else nets.rms_norm
     return PlainLayer(one(code), shapes.norm(d, kind), ((n, d),))
 
 
 def _embedding(n: int, vocabulary: int, d: int) -> PlainLayer:
-    return PlainLayer(
-        one(partial(tokenwise.embedding, _words(n, vocabulary))), {"weight": (vocabulary, d)}, ()
-    )
+    return PlainLayer(one(partial(nets.embedding, _words(n, vocabulary))), {"weight": (vocabulary, d)}, ())
 
 
 def _words(n: int, vocabulary: int) -> range:
@@ -95,7 +91,7 @@ def _conv(
     bias: bool = True,
 ) -> PlainLayer:
     options: dict[str, Any] = {"stride": stride, "dilation": dilation, "padding": padding}
-    code = partial(convolution.conv2d, **options, groups=groups, padding_mode=padding_mode)
+    code = partial(nets.conv2d, **options, groups=groups, padding_mode=padding_mode)
     weights = shapes.conv2d(c_in, c_out, (kernel_rows, kernel_cols), groups, bias)
     return PlainLayer(one(code), weights, ((c_in, rows, cols),))
 
@@ -123,7 +119,7 @@ def _rnn2d(
     layers: int = 1,
     bias: bool = False,
 ) -> PlainLayer:
-    code = partial(grid.rnn2d_stack, cell=cell, directions=directions)
+    code = partial(recurrence.rnn2d_stack, cell=cell, directions=directions)
     return PlainLayer(code, shapes.rnn2d_stack(h, c, cell, directions, layers, bias), ((rows, cols, c),))
 
 
@@ -201,7 +197,7 @@ def _masks(rule: Rule, heads: int, sizes: Mapping[str, int]) -> tuple[list[atten
 
 @dataclass(frozen=True)
 class _Between:
-    """What lies between a query and a key of a rule: k - q an axis, and its entry in a table."""
+    """The shift between a query and a key of a rule: k - q on each axis, and its entry in a table."""
 
     rule: Rule
     radius: tuple[int, ...] | None
@@ -262,7 +258,7 @@ def _transformer(
     if not vocabulary:
 
         def blocks(x: Any, *rest: Any) -> Any:
-            return transformer.stack(x, rest[-1], masks, scale=scale, memory=rest[0] if memory else None)
+            return nets.stack(x, rest[-1], masks, scale=scale, memory=rest[0] if memory else None)
 
         return PlainLayer(blocks, weights, ((n, d), *memory))
     weights = {"embedding.weight": (vocabulary, d)} | shapes.within("blocks", weights)
@@ -271,7 +267,7 @@ def _transformer(
 
     def model(*rest: Any) -> Any:
         words = _words(n, vocabulary)
-        return transformer.language_model(words, rest[-1], masks, scale, rest[0] if memory else None)
+        return nets.language_model(words, rest[-1], masks, scale, rest[0] if memory else None)
 
     return PlainLayer(model, weights, memory)
 
@@ -291,12 +287,12 @@ def _vit(
     tokens = (rows // patch) * (cols // patch) + 1
     blocks = shapes.stack(layers, shapes.block(d, heads, hidden, D=D))
     weights = shapes.vit(c, patch, tokens, d, classes, blocks)
-    return PlainLayer(partial(transformer.vit, heads=heads), weights, ((c, rows, cols),))
+    return PlainLayer(partial(nets.vit, heads=heads), weights, ((c, rows, cols),))
 
 
 def _vae(n: int, d: int, hidden: int, latent: int) -> PlainLayer:
     noise: Matrix = [[0.3] * latent for _ in range(n)]
-    return PlainLayer(partial(transformer.vae, noise=noise), shapes.vae(d, hidden, latent), ((n, d),))
+    return PlainLayer(partial(nets.vae, noise=noise), shapes.vae(d, hidden, latent), ((n, d),))
 
 
 _LAYERS: dict[str, Callable[..., PlainLayer]] = {
@@ -318,7 +314,7 @@ _LAYERS: dict[str, Callable[..., PlainLayer]] = {
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run had and did."""
+    """The parameters, depth and operations of a run."""
 
     parameters: int
     depth: int  # sequential, in units
@@ -327,9 +323,9 @@ class Ran:
 
 
 def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Ran:
-    """What a layer does, called with inputs of these shapes and then its weights; all outputs are used.
+    """Runs a layer on random inputs and weights of these shapes, forward and backward.
 
-    >>> from lattend.cost.reference.tokenwise import linear
+    >>> from lattend.cost.reference.nets import linear
     >>> ran = run(linear, {"weight": (4, 3)}, (2, 3))  # two tokens: 2*3*4, and twice that going back
     >>> ran.forward.multiplies, ran.backward.multiplies
     (24, 48)

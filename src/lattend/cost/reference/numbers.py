@@ -1,12 +1,4 @@
-"""Numbers that count what is done with them, and know how many cells lie before them.
-
-Ordinary code runs on them unchanged:
-
->>> tape = CountingTape()
->>> a, b, c = counting([2.0, 3.0, 4.0], tape)
->>> a * b + c, tape.multiplies, tape.adds
-(CountingNumber(10.0), 1, 1)
-"""
+"""Numbers that count what is done with them and know the cells before them; vectors and gradients of them."""
 
 from __future__ import annotations
 
@@ -15,10 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
+from lattend.errors import NamingError
+
 
 @dataclass
 class CountingTape:
-    """How often each kind of operation was done; a subtraction is an add, a change of sign is nothing."""
+    """How often each kind of operation was done; a subtraction is an add, a change of sign is nothing.
+
+    >>> tape = CountingTape()
+    >>> a, b, c = counting([2.0, 3.0, 4.0], tape)  # ordinary code runs on these numbers unchanged
+    >>> a * b + c, tape.multiplies, tape.adds
+    (CountingNumber(10.0), 1, 1)
+    """
 
     multiplies: int = 0
     adds: int = 0
@@ -193,3 +193,150 @@ def unit(values: Sequence[Any], after: Any = ()) -> Any:
 def depth(nested: Any) -> int:
     """The sequential depth: cells on the critical path to all of these."""
     return max((number.level for number in numbers(nested)), default=0)
+
+
+@dataclass
+class Backward:
+    """The operations of a backward pass, and the gradient of each number."""
+
+    tape: CountingTape
+    gradients: dict[CountingNumber, float]
+
+    def of(self, nested: Any) -> Any:
+        """The gradients of lists of numbers, as lists; 0 where none arrived."""
+        if isinstance(nested, CountingNumber):
+            return self.gradients.get(nested, 0.0)
+        return [self.of(part) for part in nested]
+
+    def give(self, to: Scalar, gradient: float) -> None:
+        """Add to the gradient of a number; constants take none."""
+        if not isinstance(to, CountingNumber):
+            return
+        if to in self.gradients:
+            self.tape.adds += 1
+            gradient += self.gradients[to]
+        self.gradients[to] = gradient
+
+
+def backward(outputs: Any, seeds: Sequence[float] | None = None) -> Backward:
+    """Gradients of all numbers of a run, those of its outputs given (1 unless said); constants get none.
+
+    Back through a*b of two numbers is 2 multiplies, of a number and a constant 1; through exp 1 multiply;
+    through a/b a division for a, a multiply and a division for b; through a function a multiply and a
+    function, its slope. Where several gradients meet they are added: one add less than there are. Every
+    operation of the run is gone back through; where no output needs it the gradient is a given 0.
+
+    >>> a, b = counting([2.0, 3.0], CountingTape())
+    >>> back = backward([a * b + a])  # a is met twice: one add
+    >>> back.of([a, b]), back.tape.multiplies, back.tape.adds
+    ([4.0, 2.0], 2, 1)
+    """
+    ends = list(numbers(outputs))
+    back = Backward(CountingTape(), {})
+    for end, seed in zip(ends, seeds or [1.0] * len(ends), strict=True):
+        back.give(end, seed)
+    for number in reversed(ends[0].tape.numbers):
+        if number.parents and (number in back.gradients or number.made_by != "same"):
+            _go_back(number, back.gradients.get(number, 0.0), back)
+    return back
+
+
+def _go_back(number: CountingNumber, gradient: float, back: Backward) -> None:
+    tape, (first, second) = back.tape, (*number.parents, 0.0)[:2]
+    match number.made_by:
+        case "same":
+            back.give(first, gradient)
+        case "+":
+            back.give(first, gradient)
+            back.give(second, gradient)
+        case "-":
+            back.give(first, gradient)
+            back.give(second, -gradient)
+        case "*":
+            for one, other in (first, second), (second, first):
+                if isinstance(one, CountingNumber):
+                    tape.multiplies += 1
+                    back.give(one, gradient * value(other))
+        case "/":
+            if isinstance(first, CountingNumber):
+                tape.divisions += 1
+                back.give(first, gradient / value(second))
+            if isinstance(second, CountingNumber):
+                tape.multiplies += 1
+                tape.divisions += 1
+                back.give(second, -gradient * value(number) / value(second))
+        case "exp":
+            tape.multiplies += 1
+            back.give(first, gradient * value(number))
+        case name:
+            tape.multiplies += 1
+            tape.functions += 1
+            back.give(first, gradient * FUNCTIONS[name][1](value(first)))
+
+
+Vector: TypeAlias = list[Scalar]
+Matrix: TypeAlias = list[Vector]
+Weights: TypeAlias = dict[str, Any]
+
+
+def total(values: Iterable[Scalar]) -> Scalar:
+    """The sum: one add less than there are values."""
+    first, *rest = values
+    for each in rest:
+        first = first + each
+    return first
+
+
+def dot(left: Sequence[Scalar], right: Sequence[Scalar]) -> Scalar:
+    """The sum of products, entry by entry.
+
+    >>> dot([1.0, 2.0], [3.0, 4.0])  # 1*3 + 2*4
+    11.0
+    """
+    return total(a * b for a, b in zip(left, right, strict=True))
+
+
+def times(matrix: Matrix, vector: Sequence[Scalar]) -> Vector:
+    """A matrix times a vector: one dot product a row."""
+    return [dot(row, vector) for row in matrix]
+
+
+def plus(left: Vector, right: Vector) -> Vector:
+    """Two vectors added."""
+    return [a + b for a, b in zip(left, right, strict=True)]
+
+
+def by_entry(left: Vector, right: Vector) -> Vector:
+    """Two vectors multiplied entry by entry."""
+    return [a * b for a, b in zip(left, right, strict=True)]
+
+
+def each(function: str, vector: Vector) -> Vector:
+    """A function of every entry."""
+    return [apply(function, x) for x in vector]
+
+
+def zeros(like: Scalar, size: int) -> Vector:
+    """Zeros that are counted wherever `like` is."""
+    return [CountingNumber(0.0, like.tape) if isinstance(like, CountingNumber) else 0.0 for _ in range(size)]
+
+
+def blocks(vector: Vector, count: int) -> list[Vector]:
+    """Parts of equal size: the gates that are stacked in a vector.
+
+    >>> blocks([1.0, 2.0, 3.0, 4.0], 2)
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    size = len(vector) // count
+    return [vector[size * index : size * (index + 1)] for index in range(count)]
+
+
+def part(weights: Weights, name: str) -> Weights:
+    """The weights of one part of a layer: "norm1" of {"norm1.weight": …} is {"weight": …}."""
+    return {key[len(name) + 1 :]: each for key, each in weights.items() if key.startswith(name + ".")}
+
+
+def check_function(name: str) -> None:
+    """Raise where no function has this name."""
+    if name not in FUNCTIONS:
+        raise NamingError(f"activation is one of {', '.join(FUNCTIONS)}, not {name!r}")

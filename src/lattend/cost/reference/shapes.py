@@ -7,7 +7,7 @@ from math import prod
 from random import Random
 from typing import Any, TypeAlias
 
-from lattend.cost.reference.grid import GATES
+from lattend.cost.reference.recurrence import GATES
 
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = dict[str, Shape]

@@ -23,6 +23,7 @@ class TermNotation(ABC):
     """How parts are written; `write` walks the tree and puts brackets where they are needed."""
 
     SIGNS: ClassVar[dict[str, str]]
+    FORMATS: ClassVar[dict[str, str]]  # of what is written around its parts
     FRACTION: ClassVar[int] = POWER  # how tightly a fraction holds together
 
     def write(self, term: Term, least: int = CONDITION) -> str:
@@ -34,7 +35,7 @@ class TermNotation(ABC):
         args = term.args
         match term.op:
             case "number":
-                return self.number(term.text), ATOM
+                return self.put("number", term.text), ATOM
             case "name":
                 return self.name(*_name_parts(term.text)), ATOM
             case "+" | "-":
@@ -44,15 +45,16 @@ class TermNotation(ABC):
                 sides = [self.write(side, SUM) for side in args]
                 return self.row([sides[0], self.sign(term.op), sides[1]]), CONDITION
             case "neg":
-                return self.negative(self.write(args[0], SERIES)), SUM
+                return self.put("neg", self.write(args[0], SERIES)), SUM
             case "*":
                 return self._product(_factors(term)), PRODUCT
             case "/":
                 loose = self.FRACTION > PRODUCT
                 above = self.write(args[0], CONDITION if loose else PRODUCT)
-                return self.fraction(above, self.write(args[1], CONDITION if loose else POWER)), self.FRACTION
+                below = self.write(args[1], CONDITION if loose else POWER)
+                return self.put("/", above, below), self.FRACTION
             case "//":
-                return self.floored(self.write(args[0], PRODUCT), self.write(args[1], POWER)), ATOM
+                return self.put("//", self.write(args[0], PRODUCT), self.write(args[1], POWER)), ATOM
             case "%":
                 left, right = self.write(args[0], PRODUCT), self.write(args[1], POWER)
                 return self.row([left, self.word("mod"), right]), SERIES
@@ -105,13 +107,13 @@ class TermNotation(ABC):
         """Factors beside each other; what has no end of its own, a Σ or a logarithm, only as the last."""
         last = len(factors) - 1
         parts = [
-            self.write(one, SERIES if place == last and _open(one) else POWER)
-            for place, one in enumerate(factors)
+            self.write(one, SERIES if index == last and _open(one) else POWER)
+            for index, one in enumerate(factors)
         ]
-        found = parts[0]
+        product = parts[0]
         for before, one, part in zip(factors, factors[1:], parts[1:], strict=False):
-            found = self.times(found, part, before, one)
-        return found
+            product = self.times(product, part, before, one)
+        return product
 
     def under(self, name: str, index: tuple[Term, ...]) -> str:
         """`Σ` or `concat` with the index below it, and limits where there are any."""
@@ -123,8 +125,9 @@ class TermNotation(ABC):
     def sign(self, sign: str) -> str:
         return self.SIGNS.get(sign, sign)
 
-    @abstractmethod
-    def number(self, digits: str) -> str: ...
+    def put(self, kind: str, *parts: str) -> str:
+        return self.FORMATS[kind].format(*parts)
+
     @abstractmethod
     def name(self, letter: str, lower: str = "") -> str: ...
     @abstractmethod
@@ -134,15 +137,9 @@ class TermNotation(ABC):
     @abstractmethod
     def listed(self, parts: Sequence[str], tight: bool = False) -> str: ...
     @abstractmethod
-    def negative(self, part: str) -> str: ...
-    @abstractmethod
     def fenced(self, part: str, fence: str = "()") -> str: ...
     @abstractmethod
     def times(self, left: str, right: str, before: Term, after: Term) -> str: ...
-    @abstractmethod
-    def fraction(self, above: str, below: str) -> str: ...
-    @abstractmethod
-    def floored(self, above: str, below: str) -> str: ...
     @abstractmethod
     def raised(self, base: str, power: str) -> str: ...
     @abstractmethod
@@ -164,10 +161,8 @@ class Plain(TermNotation):
     """
 
     SIGNS: ClassVar = {"-": "−", "!=": "≠", "T": "ᵀ"}
+    FORMATS: ClassVar = {"number": "{}", "neg": "−{}", "/": "{}/{}", "//": "⌊{}/{}⌋"}
     FRACTION: ClassVar = PRODUCT
-
-    def number(self, digits: str) -> str:
-        return digits
 
     def name(self, letter: str, lower: str = "") -> str:
         return f"{letter}{lower.translate(_LOWER) if lower.isdigit() else lower and f'_{lower}'}"
@@ -183,9 +178,6 @@ class Plain(TermNotation):
     def listed(self, parts: Sequence[str], tight: bool = False) -> str:
         return ("," if tight else ", ").join(parts)
 
-    def negative(self, part: str) -> str:
-        return f"−{part}"
-
     def fenced(self, part: str, fence: str = "()") -> str:
         return f"{fence[0]}{part}{fence[1]}"
 
@@ -195,12 +187,6 @@ class Plain(TermNotation):
         beside = right[0] == "(" or (_short(before) and right[0] in "‖[")
         letters = (_short(before) or before.op in ("+", "-")) and _short(after)
         return f"{left}{right}" if beside or letters else f"{left} {right}"
-
-    def fraction(self, above: str, below: str) -> str:
-        return f"{above}/{below}"
-
-    def floored(self, above: str, below: str) -> str:
-        return f"⌊{above}/{below}⌋"
 
     def raised(self, base: str, power: str) -> str:
         if power.isdigit():
@@ -240,9 +226,10 @@ class Latex(TermNotation):
         "→": r"\to",
         "≠": r"\ne",
     }
-
-    def number(self, digits: str) -> str:
-        return digits
+    FORMATS: ClassVar = {
+        **{"number": "{}", "neg": "-{}", "/": r"\frac{{{}}}{{{}}}"},
+        "//": r"\left\lfloor \frac{{{}}}{{{}}} \right\rfloor",
+    }
 
     def name(self, letter: str, lower: str = "") -> str:
         primes = letter.count("'") * "'"
@@ -270,9 +257,6 @@ class Latex(TermNotation):
     def listed(self, parts: Sequence[str], tight: bool = False) -> str:
         return ", ".join(parts)
 
-    def negative(self, part: str) -> str:
-        return f"-{part}"
-
     def fenced(self, part: str, fence: str = "()") -> str:
         left, right = (r"\|", r"\|") if fence == "‖‖" else fence
         tall = r"\frac" in part or r"\sum" in part
@@ -280,12 +264,6 @@ class Latex(TermNotation):
 
     def times(self, left: str, right: str, before: Term, after: Term) -> str:
         return rf"{left} \cdot {right}" if right[0].isdigit() else f"{left} {right}"
-
-    def fraction(self, above: str, below: str) -> str:
-        return rf"\frac{{{above}}}{{{below}}}"
-
-    def floored(self, above: str, below: str) -> str:
-        return rf"\left\lfloor \frac{{{above}}}{{{below}}} \right\rfloor"
 
     def raised(self, base: str, power: str) -> str:
         return f"{{{base}}}^{{{power}}}" if "^" in base else f"{base}^{{{power}}}"
@@ -314,12 +292,13 @@ class MathML(TermNotation):
     """
 
     SIGNS: ClassVar = {"-": "−", "!=": "≠", "T": "⊤"}
+    FORMATS: ClassVar = {
+        **{"number": "<mn>{}</mn>", "neg": "<mrow><mo>−</mo>{}</mrow>", "/": "<mfrac>{}{}</mfrac>"},
+        "//": "<mrow><mo>⌊</mo><mfrac>{}{}</mfrac><mo>⌋</mo></mrow>",
+    }
 
     def sign(self, sign: str) -> str:
         return f"<mo>{escape(super().sign(sign))}</mo>"
-
-    def number(self, digits: str) -> str:
-        return f"<mn>{digits}</mn>"
 
     def name(self, letter: str, lower: str = "") -> str:
         primes = len(letter) - len(letter.rstrip("'"))
@@ -337,9 +316,6 @@ class MathML(TermNotation):
     def listed(self, parts: Sequence[str], tight: bool = False) -> str:
         return parts[0] if len(parts) == 1 else f"<mrow>{'<mo>,</mo>'.join(parts)}</mrow>"
 
-    def negative(self, part: str) -> str:
-        return f"<mrow><mo>−</mo>{part}</mrow>"
-
     def fenced(self, part: str, fence: str = "()") -> str:
         tall = "true" if "<mfrac>" in part or "<munder" in part else "false"
         left, right = (f"<mo stretchy='{tall}'>{sign}</mo>" for sign in fence)
@@ -348,12 +324,6 @@ class MathML(TermNotation):
     def times(self, left: str, right: str, before: Term, after: Term) -> str:
         dot = right.startswith("<mn>") or _is_word(before) or _is_word(after)
         return f"<mrow>{left}<mo>{'·' if dot else '&#x2062;'}</mo>{right}</mrow>"
-
-    def fraction(self, above: str, below: str) -> str:
-        return f"<mfrac>{above}{below}</mfrac>"
-
-    def floored(self, above: str, below: str) -> str:
-        return f"<mrow><mo>⌊</mo>{self.fraction(above, below)}<mo>⌋</mo></mrow>"
 
     def raised(self, base: str, power: str) -> str:
         return f"<msup>{base}{power}</msup>"

@@ -9,8 +9,7 @@ from functools import lru_cache, partial
 from typing import ClassVar
 
 from lattend.errors import TextError
-from lattend.rules.language.grammar import Parsed, Parser
-from lattend.rules.language.tokens import Kind, Source, Token, scan
+from lattend.rules.language.grammar import Kind, Parsed, Parser, Source, Token, scan
 
 # Functions of what stands in their brackets; before a bracket, other names are factors
 FUNCTIONS = (
@@ -85,9 +84,9 @@ def read_term(text: str, distributions: str = "") -> Term:
     Term(op='*', args=(Term(op='number', args=(), text='2'), Term(op='name', args=(), text='n')), text='')
     """
     parser = _TermParser(text, distributions)
-    found = parser.expression(_ADD).node
+    node = parser.expression(_ADD).node
     parser.finish()
-    return found
+    return node
 
 
 class _TermParser(Parser[Parsed]):
@@ -100,11 +99,11 @@ class _TermParser(Parser[Parsed]):
         self.distributions = distributions
 
     def token(self, at: int) -> Token:
-        found = _TOKEN.match(self.source.text, at)
-        if found is None:
+        token = _TOKEN.match(self.source.text, at)
+        if token is None:
             raise self.error(f"{self.source.text[at]} is not part of a formula", at, at + 1)
-        kind: Kind = "number" if found["number"] else "name" if found["name"] else "sign"
-        return Token(kind, found[0], at, found.end())
+        kind: Kind = "number" if token["number"] else "name" if token["name"] else "sign"
+        return Token(kind, token[0], at, token.end())
 
     def left_over(self, token: Token) -> TextError:
         return self.fail(f"{token.value or 'the end'} is not expected here", token)
@@ -118,9 +117,9 @@ class _TermParser(Parser[Parsed]):
             return Parsed(Term("transposed", (left.node,)), left.start, sign.end)
         if level == _INDEX:
             self.at -= 1
-            found, end = self.arguments()
+            arguments, end = self.arguments()
             op = "index" if sign.value == "[" else "head"
-            return Parsed(Term(op, (left.node, *(one.node for one in found))), left.start, end)
+            return Parsed(Term(op, (left.node, *(one.node for one in arguments))), left.start, end)
         if level == _POWER:
             right = self.deeper(sign, partial(self.expression, _SIGN))
         else:
@@ -143,16 +142,16 @@ class _TermParser(Parser[Parsed]):
 
     def bracket(self, opening: Token) -> Parsed:
         self.at -= 1
-        found, end = self.arguments()
-        parts = tuple(one.node for one in found)
+        arguments, end = self.arguments()
+        parts = tuple(one.node for one in arguments)
         return Parsed(parts[0] if len(parts) == 1 else Term("vector", parts), opening.start, end)
 
     def call(self, name: Token) -> Parsed:
-        found, end = self.arguments()
-        if name.value in BINDERS and not _is_bound([one.node for one in found]):
+        arguments, end = self.arguments()
+        if name.value in BINDERS and not _is_bound([one.node for one in arguments]):
             raise self.fail(f"{name.value} runs over an index: {name.value}(a, i) or (a, i, 1, n)", name)
         op = name.value if name.value in BINDERS else "indicator" if name.value == "is" else "call"
-        return Parsed(Term(op, tuple(one.node for one in found), name.value), name.start, end)
+        return Parsed(Term(op, tuple(one.node for one in arguments), name.value), name.start, end)
 
     def chance(self, name: Token) -> Parsed:
         opening, between = self.current, ","

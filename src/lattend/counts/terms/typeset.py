@@ -57,21 +57,21 @@ def _relation(text: str) -> str:
 
 def _clauses(text: str) -> list[str]:
     """What stands between the words "or" outside brackets."""
-    found, depth = [""], 0
+    clauses, depth = [""], 0
     for part in re.split(r"( or |[()])", text):
         depth += (part == "(") - (part == ")")
         if part == " or " and depth == 0:
-            found.append("")
+            clauses.append("")
         else:
-            found[-1] += part
-    return found
+            clauses[-1] += part
+    return clauses
 
 
 def _inside(clause: str) -> str:
     """The clause without the brackets around all of it."""
     inner = clause[1:-1]
-    whole = clause.startswith("(") and clause.endswith(")") and inner.find(")") >= inner.find("(")
-    return inner if whole and " and " in inner else clause
+    bracketed = clause.startswith("(") and clause.endswith(")") and inner.find(")") >= inner.find("(")
+    return inner if bracketed and " and " in inner else clause
 
 
 _RELATION = re.compile(r" (<=|>=|==|!=|<|>|=) ")
@@ -89,19 +89,19 @@ def formula(text: str, *, large: bool = False) -> str:
         parts = [_markup(side) for side in sides[::2]]
     except TextError:
         return f"<code>{escape(text)}</code>"
-    for place, sign in enumerate(sides[1::2]):
-        parts.insert(2 * place + 1, MATHML.sign(_SIGNS.get(sign, sign)))
+    for index, sign in enumerate(sides[1::2]):
+        parts.insert(2 * index + 1, MATHML.sign(_SIGNS.get(sign, sign)))
     start = '<math displaystyle="true">' if large else "<math>"
     return f"{start}{parts[0] if len(parts) == 1 else MATHML.row(parts)}</math>"
 
 
 def calls(text: str) -> str:
     """A product of functions, as a count that is one is headed: `F(rows, t) * F(cols, t)`."""
-    found: list[str] = []
+    functions: list[str] = []
     for name, arguments in re.findall(r"(\w+)\((.*?)\)", text):
         inside = MATHML.fenced(MATHML.listed([_markup(one) for one in arguments.split(", ")]))
-        found.append(MATHML.row([f"<mi>{name}</mi>", inside]))
-    return f"<math><mrow>{'<mo>&#x2062;</mo>'.join(found)}</mrow></math>"
+        functions.append(MATHML.row([f"<mi>{name}</mi>", inside]))
+    return f"<math><mrow>{'<mo>&#x2062;</mo>'.join(functions)}</mrow></math>"
 
 
 def _markup(text: str) -> str:

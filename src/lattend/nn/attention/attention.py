@@ -19,9 +19,8 @@ from lattend.cost.sizes import Size
 from lattend.errors import DomainError, NamingError, TensorError, TooLarge
 from lattend.nn.attention import exchange
 from lattend.nn.attention.checks import check_kind, check_positive, check_tensor
-from lattend.nn.attention.encodings import Absolute, Encoding, Relative
+from lattend.nn.attention.encodings import Absolute, Encoding, Quadratic, Relative
 from lattend.nn.attention.gaussian_heads import Head
-from lattend.nn.attention.quadratic import Quadratic
 from lattend.nn.attention.readers import anywhere, encoding_of, rules_of, sized
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.nn.attention.encodings import Absolute, Encoding, Relative, Sinusoidal, Tables
-from lattend.nn.attention.quadratic import Quadratic
+from lattend.nn.attention.encodings import Absolute, Encoding, Quadratic, Relative, Sinusoidal, Tables
 from lattend.rules.axes import HEAD, HEADS, IMAGE, LINE, RESERVED
 from lattend.rules.language import expr
 from lattend.rules.reader import RuleLike, read_rule

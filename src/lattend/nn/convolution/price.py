@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import ONE_STEP, Layer
+from lattend.cost.layer import ONE_STEP, Array, Columns, Layer, Statement
 from lattend.cost.layers.conv import conv
 from lattend.cost.points import points
 from lattend.cost.sizes import Size, read_size
-from lattend.cost.statement import Array, Columns, Statement
 from lattend.counts.count import Count
 from lattend.counts.verdict import Verdict
 from lattend.errors import NamingError

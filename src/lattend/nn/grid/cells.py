@@ -16,7 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.cost.reference.grid import GATES, check_cell
+from lattend.cost.reference.recurrence import GATES, check_cell
+from lattend.nn.grid.layout import PackedLayout, RowMajorLayout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -103,3 +104,34 @@ def masked(found: tuple[Tensor, Tensor | None], mask: Tensor | None) -> tuple[Te
     h, c = found
     gone = ~mask[..., None]
     return h.masked_fill(gone, 0), None if c is None else c.masked_fill(gone, 0)
+
+
+Flips = tuple[tuple[int, ...], ...]
+
+
+class Edges(NamedTuple):
+    """The states that come in over the left edge [D, batch, rows, h] and the top edge [D, batch, cols, h]."""
+
+    left: Tensor | None = None  # None is zeros
+    top: Tensor | None = None
+    left_c: Tensor | None = None
+    top_c: Tensor | None = None
+
+
+NO_EDGES = Edges()
+
+
+class GridOptions(NamedTuple):
+    """Everything about a call that is not a tensor."""
+
+    cell: CellKind
+    flips: Flips = ((),)
+    kernel: str = "cpu"
+    save_gates: bool = True  # for backward, which works them out again without
+    joined: bool = False  # gives one map for all directions, in place of the states of each
+
+    def layout(self, x: Tensor) -> RowMajorLayout:
+        """In which order the kernel holds the pixels of x [batch, rows, cols, c]."""
+        batch, rows, cols, _ = x.shape
+        kind = PackedLayout if self.kernel == "cpu" else RowMajorLayout
+        return kind(len(self.flips), batch, rows, cols)

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.cost.reference.gradients import backward
-from lattend.cost.reference.grid import rnn2d_stack
-from lattend.cost.reference.numbers import CountingTape, counting, floats
+from lattend.cost.reference.numbers import CountingTape, backward, counting, floats
+from lattend.cost.reference.recurrence import rnn2d_stack
 from lattend.errors import NamingError, TooLarge
-from lattend.nn.grid.ragged import ragged_mask
 from lattend.nn.grid.rnn import GridRNN
+from lattend.nn.grid.states import ragged_mask
 from lattend.nn.images.patch_grid import pair
 from lattend.nn.pictures.grid_diagram import EQUATIONS, plain
 from lattend.report.numbers import format_number
@@ -35,6 +34,8 @@ Found = dict[str, Tensor]
 class CheckedTensor:
     """One output or gradient: its greatest number, and by kernel the greatest difference from the loops."""
 
+    JSON = "name greatest differences equal"
+
     name: str
     greatest: float
     differences: dict[str, float]
@@ -47,6 +48,8 @@ class CheckedTensor:
 @dataclass(frozen=True, repr=False)
 class GridCheck(Printed):
     """What the kernels of a GridRNN give beside plain loops, tensor by tensor; true if all are equal."""
+
+    JSON = "module sizes equation equal=__bool__ greatest_difference=worst rows"
 
     module: str
     sizes: tuple[tuple[int, int], ...]
@@ -80,17 +83,6 @@ class GridCheck(Printed):
         said = "equal up to rounding" if self else "they differ"
         above = self.equation if equation else ()
         return Report(title, [*above, table, "", f"{said}: {format_number(self.worst)} at most"])
-
-    def json(self) -> dict[str, Any]:
-        """The same as plain data."""
-        return {
-            "module": self.module,
-            "sizes": [list(size) for size in self.sizes],
-            "equation": list(self.equation),
-            "equal": bool(self),
-            "greatest_difference": self.worst,
-            "rows": [{**vars(row), "equal": row.equal} for row in self.rows],
-        }
 
     def __repr__(self) -> str:
         said = "equal" if self else "differs"

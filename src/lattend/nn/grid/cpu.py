@@ -14,8 +14,7 @@ from torch import Tensor
 from torch._C import _len_torch_dispatch_stack
 
 from lattend.attend.replay.recorder import Recorder
-from lattend.nn.grid.call import Edges
-from lattend.nn.grid.cells import CellKind
+from lattend.nn.grid.cells import CellKind, Edges
 from lattend.nn.grid.cpu_backward import BackwardRoom
 from lattend.nn.grid.cpu_forward import ForwardRoom
 from lattend.nn.grid.cpu_room import RoomKind

@@ -17,7 +17,7 @@ from torch import Tensor
 from lattend.attend.kernels.native import library
 from lattend.attend.replay.recorder import Recorder
 from lattend.attend.replay.signature import is_plain
-from lattend.nn.grid.call import GridOptions
+from lattend.nn.grid.cells import GridOptions
 
 CELLS = ("rnn", "lstm", "gru")  # as in source/grid.h
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity")

@@ -4,6 +4,19 @@ A state needs its left and top neighbours, so a rank can begin once the one abov
 a pipeline of wavefronts, layer by layer, since a layer reads all directions of the one before. All that
 travels is a row of states for each layer and direction, batch · cols · h numbers (twice as many for an lstm),
 down or up as the direction goes, and its gradients the other way in the backward pass.
+
+A direction takes the strips in turn, down from the first or up from the last, and hands a piece on to the
+next strip a step later. Where some go up, pieces that go down are done at every second step and those that go
+up at the steps between, so that a strip that would wait for one side works for the other:
+
+    P = 3 strips, C = 1 piece, directions=4: 4·1 + 2 = 6 steps; directions 0 and 1 go down, 2 and 3 up
+    strip 0  0 . 1 2 . 3
+    strip 1  . 0 2 1 3 .
+    strip 2  . 2 0 3 1 .
+
+Between two of its pieces a strip sends the last row of one and gets the row above the other, both at once.
+Each row leaves after a step and is needed at the next, so all that a strip waits for is from earlier steps:
+there is no deadlock, even where messages are not buffered. Backward is the same in reverse.
 """
 
 # torch.autograd.Function has no types
@@ -13,21 +26,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
-from lattend.nn.grid.call import Edges
-from lattend.nn.grid.inputs import side_by_side
-from lattend.nn.grid.pipeline import pipeline
-from lattend.nn.grid.rnn import GridRNN, Weights, of_direction
+from lattend.nn.grid.cells import Edges
+from lattend.nn.grid.layout import side_by_side
+from lattend.nn.grid.rnn import FLIPS, GridRNN, Weights, of_direction
 from lattend.nn.grid.scan import chosen, scan
 from lattend.nn.grid.states import ROWS, format_tensor
-from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.exchange import Addressed, Exchange, make_ready
-from lattend.parallel.ranks import Ranks, ranks_of
+from lattend.parallel.ranks import Ranks, agree, ranks_of, refuse
 
 PIECES = 4  # of a layer in all directions, for each strip: so much of a pass is spent until the last begins
 FEWEST = 8  # columns of a piece
@@ -73,24 +84,24 @@ def grid_rnn(
 def _layer(net: GridRNN, layer: int, x: Tensor, mask: Tensor | None, line: _Line, width: int) -> Tensor:
     """The map of a layer on a strip, by all directions piece by piece."""
     weights = net.weights(layer)
-    ways: list[_Way] = []
+    sweeps: list[_Sweep] = []
     for direction, axes in enumerate(net.flips):
         seen, there = (None if image is None else image.flip(axes) if axes else image for image in (x, mask))
         assert seen is not None
         own = Weights(*of_direction(direction, *weights))
-        ways.append(_Way(net, layer, direction, seen, there, own, *line.ends(up=ROWS in axes)))
+        sweeps.append(_Sweep(net, layer, direction, seen, there, own, *line.ends(up=ROWS in axes)))
     before, pieces = None, -(-x.shape[2] // width)
     for _, direction, number in pipeline(net.directions, pieces, line.place, len(line.strips)):
-        way = ways[direction]
+        sweep = sweeps[direction]
         columns = slice(number * width, (number + 1) * width)
-        way.go_on(columns, line.cross(before, way, columns))
-        before = way
+        sweep.go_on(columns, line.cross(before, sweep, columns))
+        before = sweep
     line.cross(before, None, slice(0))
-    return side_by_side(net.flips, [torch.cat(way.maps, 2) for way in ways])
+    return side_by_side(net.flips, [torch.cat(sweep.maps, 2) for sweep in sweeps])
 
 
 @dataclass(eq=False)
-class _Way:
+class _Sweep:
     """A direction of a layer on a strip, all in the order in which it travels, and how far it is."""
 
     net: GridRNN
@@ -150,7 +161,7 @@ class _Line:
         )
         return (below, above) if up else (above, below)
 
-    def cross(self, before: _Way | None, after: _Way | None, columns: slice) -> Tensor | None:
+    def cross(self, before: _Sweep | None, after: _Sweep | None, columns: slice) -> Tensor | None:
         """The states above the next piece; those of the last row of the piece before leave meanwhile."""
         leaves = None if before is None or before.target is None else before
         comes = None if after is None or after.source is None else after
@@ -216,3 +227,63 @@ def _checked(net: object, x: object, mask: Tensor | None, columns: object) -> to
         net.check(x, mask)
         chosen(net.kernel, x.to(weights.into.dtype), weights.into, weights.left, weights.top)
     return weights.into.dtype
+
+
+class PipelinePiece(NamedTuple):
+    """A piece of the columns in one direction, numbered as it travels, and the step at which it is done."""
+
+    step: int
+    direction: int
+    number: int
+
+
+def pipeline(directions: int, pieces: int, place: int, strips: int) -> list[PipelinePiece]:
+    """The pieces that a strip does in one layer, in order.
+
+    >>> [(p.direction, p.number) for p in pipeline(4, 1, place=1, strips=3)]  # 0 and 1 go down, 2 and 3 up
+    [(0, 0), (2, 0), (1, 0), (3, 0)]
+    """
+    up = [ROWS in axes for axes in FLIPS[directions]]
+    pace = 2 if any(up) else 1
+    found: list[PipelinePiece] = []
+    for upward, waits, start in ((False, place, 0), (True, strips - 1 - place, strips % 2)):
+        along = [direction for direction in range(directions) if up[direction] == upward]
+        order = [(direction, number) for number in range(pieces) for direction in along]
+        found += [PipelinePiece(pace * i + start + waits, *piece) for i, piece in enumerate(order)]
+    return sorted(found)
+
+
+def pipeline_steps(directions: int, layers: int, pieces: int, strips: int) -> int:
+    """Steps of a pass, one piece of one direction and layer each.
+
+    Down alone, a strip goes on to the next layer at once, and the last one begins strips - 1 steps late. With
+    directions that go up, a layer ends when the first and the last strip have what comes from the other. No
+    order takes fewer: the strip in the middle begins (strips - 1) // 2 steps late, and what it does last has
+    as many steps to go.
+
+    >>> pipeline_steps(1, 1, 32, 8), pipeline_steps(4, 1, 32, 8)  # 32 + 8 - 1, 4·32 + 2·3
+    (39, 134)
+    """
+    if directions < 4:
+        return layers * directions * pieces + strips - 1
+    return layers * (directions * pieces + (strips - 1) // 2 * 2)
+
+
+def border_bytes(
+    net: GridRNN, shape: Sequence[int], rows: Sequence[int], itemsize: int, backward: bool = False
+) -> list[int]:
+    """What each rank gets in a pass: a row of states, or of gradients, for each layer and direction.
+
+    shape is batch and cols. States come down if there are rows above and up if there are rows below, as the
+    directions go; their gradients come from the other side.
+
+    >>> border_bytes(GridRNN(3, 8, cell="lstm"), (2, 20), [4, 0, 5], 4)  # 2 · 2 · 20 · 8 numbers of 4 bytes
+    [0, 0, 2560]
+    """
+    row = shape[0] * shape[1] * net.h * (2 if net.cell.name == "lstm" else 1) * itemsize
+    up = sum(ROWS in axes for axes in net.flips)
+    from_above, from_below = (up, net.directions - up) if backward else (net.directions - up, up)
+    return [
+        net.layers * row * (from_above * any(rows[:rank]) + from_below * any(rows[rank + 1 :])) if own else 0
+        for rank, own in enumerate(rows)
+    ]

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import torch
 from torch import Tensor, nn
 
-from lattend.cost.reference.grid import check_directions
+from lattend.cost.reference.recurrence import check_directions
 from lattend.errors import DomainError, TensorError
-from lattend.nn.grid.call import Edges, Flips
-from lattend.nn.grid.cells import Neighbours, beside, checked, hidden, masked, state
-from lattend.nn.grid.inputs import side_by_side
+from lattend.nn.grid.cells import Edges, Flips, Neighbours, beside, checked, hidden, masked, state
+from lattend.nn.grid.layout import side_by_side
 from lattend.nn.grid.scan import again, known, scan
 from lattend.nn.grid.states import GridStates, Side, Sizes, edges_of, ends_of, format_tensor
 
@@ -125,7 +124,7 @@ class GridRNN(nn.Module):
         Without the second run of the first layer's cell under `shift`, and with a function for every
         activation, the identity too.
         """
-        from lattend.cost.layers.grid import rnn2d  # loads the sets, which running does not need
+        from lattend.cost.layers.recurrent import rnn2d  # loads the sets, which running does not need
 
         return rnn2d(
             rows=rows,

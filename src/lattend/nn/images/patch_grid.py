@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
-from lattend.errors import DomainError, NamingError
+from lattend.errors import DomainError, NamingError, TextError
 
 PADDINGS = ("error", "crop", "zeros")
 Pair = int | tuple[int, int]
@@ -140,3 +141,26 @@ def pair(name: str, given: Any, least: int = 1) -> tuple[int, int]:
     if len(both) != 2 or not whole or min(both) < least:
         raise DomainError(f"{name} is a whole number from {least} up, or (rows, cols), got {given!r}")
     return int(both[0]), int(both[1])
+
+
+_SIZE = re.compile(r"\s*(\d{1,9})\s*(?:[x×,]\s*(\d{1,9})\s*)?")
+_PIXEL = re.compile(r"\s*(\d{1,9})\s*[,x×\s]\s*(\d{1,9})\s*")
+
+
+def read_size(name: str, text: str) -> int | tuple[int, int]:
+    """`8` as 8, and `8x12` as (8, 12): rows by columns."""
+    text = text.strip()
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise TextError(f"{name} is a whole number, or rows by columns as in 8x12", text, 0, len(text))
+    return int(found[1]) if found[2] is None else (int(found[1]), int(found[2]))
+
+
+def read_pixel(name: str, text: str) -> tuple[int, int] | None:
+    """`3,4` as row 3, column 4; None where nothing is typed."""
+    if not text.strip():
+        return None
+    found = _PIXEL.fullmatch(text)
+    if found is None:
+        raise TextError(f"{name} is a row and a column, as in 3,4", text, 0, len(text))
+    return int(found[1]), int(found[2])

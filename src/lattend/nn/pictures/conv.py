@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from lattend.cost.cost import Cost
 from lattend.cost.layers.attention import attention as attention_cost
@@ -12,7 +15,9 @@ from lattend.cost.layers.conv import conv as conv_cost
 from lattend.cost.layers.tokenwise import linear
 from lattend.cost.points import points
 from lattend.cost.sizes import Size
+from lattend.draw.formats.palette import ATTENDED, EMPTY, Look, ink
 from lattend.draw.grid.layout import draws_labels
+from lattend.draw.grid.marks import Label, Mark
 from lattend.draw.grid.panel import Panel
 from lattend.draw.grid.titles import first_to_last
 from lattend.draw.picture import Below, Picture
@@ -20,14 +25,22 @@ from lattend.errors import DomainError
 from lattend.nn.attention.gaussian_heads import check_many
 from lattend.nn.convolution.geometry import Along, Geometry, read_geometry
 from lattend.nn.images.patch_grid import pair
-from lattend.nn.pictures.kernel_picture import TAKEN, ZERO, PaddedAxis, Pixel, legend, several, taps
 from lattend.nn.pictures.leaks import Leaks
-from lattend.nn.pictures.modules import of_conv, refuse
+from lattend.nn.pictures.panels import (
+    QUERY,
+    Facts,
+    Pixel,
+    check_size,
+    conv_arguments,
+    legend,
+    outline,
+    pixel_side,
+    refuse,
+)
 from lattend.report.numbers import format_value
 from lattend.wording import many
 
 Pair = int | tuple[int, int]
-Facts = tuple[tuple[str, str], ...]
 LARGEST = 4096  # rows or columns of an image
 GRID = 200  # wanted length of a panel's side
 USUAL = {
@@ -62,7 +75,7 @@ def draw_conv(
     >>> dict(draw_conv(3, size=8, c_in=16, c_out=32).facts)["heads, hard"]  # (3*8 - 2)^2 pairs
     '484 pairs × 16 × 32 = 247,808 multiplies: those the convolution needs'
     """
-    module = of_conv(kernel)
+    module = conv_arguments(kernel)
     if module is not None:
         given = {"stride": stride, "dilation": dilation, "padding": padding, "padding_mode": padding_mode}
         refuse({**given, "c_in": c_in, "c_out": c_out}, USUAL)
@@ -71,8 +84,7 @@ def draw_conv(
         raise DomainError(f"error = {error:g}: a leak is a share, so ask for one between 0 and 1")
     geometry = read_geometry(kernel, stride, dilation, padding, padding_mode)
     rows, cols = pair("size", size)
-    if max(rows, cols) > LARGEST:
-        raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
+    check_size((rows, cols), LARGEST)
     if max(*geometry.keys(rows, cols), *geometry.outputs(rows, cols)) > LARGEST:
         raise DomainError(
             f"padding={padding}: with it an image has at most {LARGEST:,} rows and columns here"
@@ -82,7 +94,7 @@ def draw_conv(
     panels = found.panels()
     prices, price = found.price(c_in, c_out)
     leaks = Leaks.of(geometry.keys(rows, cols), geometry.centres(rows, cols))
-    looks = legend(panels)
+    looks = legend(panels, LOOKS[1:])
     drawn = "outlined: the query"
     if all(draws_labels(panel, len(panels), GRID) for panel in panels):
         drawn += "; numbers are those of the heads"
@@ -160,7 +172,7 @@ class KernelHeads:
 
     def labels(self, panels: tuple[Panel, ...]) -> list[str]:
         """What the words in the panels' cells are."""
-        zero = ", or a zero of the padding" if ZERO in legend(panels) else ""
+        zero = ", or a zero of the padding" if ZERO in legend(panels, LOOKS[1:]) else ""
         said = [
             f"{first_to_last(self.geometry.heads)}: the head that takes this pixel{zero}",
             *_together(panels),
@@ -282,3 +294,75 @@ def _place(pixel: Pixel) -> str:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, int) else str(value)
+
+
+ASKS = Look("another query", "#ccd6e2", ":", ":", 250, share=0.0)
+TAKEN = Look("taken by a head", ATTENDED.fill, "▒", "#", 75, share=1.0)
+BEYOND = Look("padding", "#f6f0e4", "-", "-", 180, share=0.0, hatch="/", ink="#dcc79f")
+ZERO = Look("a head that takes a zero of the padding", "#e69f00", "▓", "%", 214, share=1.0)
+LOOKS = (EMPTY, ASKS, TAKEN, BEYOND, ZERO)
+MOST = 40  # rows or columns that are drawn; of more, those around the query
+AROUND = 3
+
+
+@dataclass(frozen=True)
+class PaddedAxis:
+    """One axis: pixels 0 to size - 1, and how many of padding lie before and after them."""
+
+    size: int
+    before: int = 0
+    after: int = 0
+
+    def visible(self, places: Sequence[int]) -> range:
+        """All of it, or what lies around these places where that is too much; they are always in it."""
+        low, high = min(0 - self.before, *places), max(self.size + self.after - 1, *places)
+        if high - low + 1 <= MOST:
+            return range(low, high + 1)
+        return range(max(low, min(places) - AROUND), min(high, max(places) + AROUND) + 1)
+
+
+def taps(
+    title: str,
+    edges: tuple[PaddedAxis, PaddedAxis],
+    query: Pixel,
+    taken: Sequence[Pixel | None],
+    queries: tuple[Sequence[int], Sequence[int]],
+) -> Panel:
+    """The pixel that each head takes for a query; None where the head has none.
+
+    `queries` are the rows and the columns that ask, all of which are shown if they are not every pixel.
+    """
+    places = [pixel for pixel in taken if pixel is not None]
+    spans = [edge.visible([query[axis], *(p[axis] for p in places)]) for axis, edge in enumerate(edges)]
+    cells = np.zeros([len(span) for span in spans], np.uint8)
+    inside = [np.array([0 <= at < edge.size for at in span]) for edge, span in zip(edges, spans, strict=True)]
+    cells[~np.logical_and.outer(*inside)] = LOOKS.index(BEYOND)
+    if any(len(asked) < edge.size for asked, edge in zip(queries, edges, strict=True)):
+        asking = [np.isin(span, asked) for span, asked in zip(spans, queries, strict=True)]
+        cells[np.logical_and.outer(*asking)] = LOOKS.index(ASKS)
+    together: dict[Pixel, list[int]] = {}
+    for head, pixel in enumerate(taken):
+        if pixel is not None:
+            together.setdefault(pixel, []).append(head)
+    marks: list[Mark] = []
+    for (y, x), heads in together.items():
+        real = 0 <= y < edges[0].size and 0 <= x < edges[1].size
+        row, col = y - spans[0].start, x - spans[1].start
+        look = TAKEN if real else ZERO
+        cells[row, col] = LOOKS.index(look)
+        marks.append(Label(row + 0.5, col + 0.5, _listed(heads), ink(look.fill), like="00"))
+    row, col = query[0] - spans[0].start, query[1] - spans[1].start
+    marks.append(outline((row, col), 2.2))
+    if query not in together:
+        marks.append(Label(row + 0.5, col + 0.5, "Q", QUERY))
+    rows, cols = (pixel_side(name, span) for name, span in zip(("row", "column"), spans, strict=True))
+    return Panel(cells, LOOKS, rows, cols, title, tuple(marks))
+
+
+def several(panels: Sequence[Panel]) -> bool:
+    """Whether heads share a pixel on one of these panels."""
+    return any(text.endswith("…") for panel in panels for text in panel.labels().values())
+
+
+def _listed(heads: Sequence[int]) -> str:
+    return f"{heads[0]}…" if len(heads) > 1 else str(heads[0])

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lattend import cost
 from lattend.cost.cost import Cost
-from lattend.cost.reference.grid import check_cell, check_directions
+from lattend.cost.reference.recurrence import check_cell, check_directions
 from lattend.cost.sizes import Size
-from lattend.draw.formats.palette import Look
-from lattend.draw.grid.panel import Panel
+from lattend.draw.charts.chart import Scale
+from lattend.draw.formats.palette import AMOUNTS, ATTENDED, EMPTY, OWN, Look
+from lattend.draw.grid.marks import Mark
+from lattend.draw.grid.panel import Bools, Panel, cell_side
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.grid.schedule import WAITS, steps, wavefront_order
-from lattend.nn.pictures import wavefront_picture as wavefront
 from lattend.nn.pictures.grid_diagram import draw_diagram
-from lattend.nn.pictures.modules import of_grid, refuse
-from lattend.nn.pictures.wavefront_picture import Ints, Pixel, Shift
+from lattend.nn.pictures.panels import (
+    Facts,
+    Pixel,
+    check_size,
+    grid_arguments,
+    legend,
+    numbers,
+    pixel_of,
+    refuse,
+)
 from lattend.report.numbers import format_value
 from lattend.wording import many
 
 Pair = int | tuple[int, int]
-Facts = tuple[tuple[str, str], ...]
 # Whether rows and columns are flipped before the sweep, and back after it
 WAYS = {
     1: {"down and right": (False, False)},
@@ -68,7 +78,7 @@ def draw_grid(
     >>> dict(draw_grid(8).facts)["steps"]
     '15, sequential: cell (row, col) runs at step col + row'
     """
-    module = of_grid(source)
+    module = grid_arguments(source)
     if module is not None:
         refuse({"directions": directions, "cell": cell, "c": c, "h": h}, USUAL)
         asked: dict[str, Any] = {"pixel": pixel, "kernel": kernel, "layers": layers}
@@ -77,7 +87,7 @@ def draw_grid(
         raise NamingError("the size is given twice: leave one out, or give a GridRNN and its size")
     image = 8 if source is None and size is None else source if size is None else size
     grid = grid_nets(image, directions=directions, kernel=kernel, layers=layers, cell=cell)
-    query = grid.middle if pixel is None else grid.inside(pixel)
+    query = pixel_of((grid.rows, grid.cols), pixel)
     if diagram:
         if frames or directions != 1:
             raise NamingError("a diagram shows one direction, at no step: leave frames and directions out")
@@ -114,15 +124,6 @@ class GridNets:
     layers: int
     cell: str = "rnn"
 
-    @property
-    def middle(self) -> Pixel:
-        return self.rows // 2, self.cols // 2
-
-    def inside(self, pixel: Pixel) -> Pixel:
-        if len(pixel) != 2 or not (0 <= pixel[0] < self.rows and 0 <= pixel[1] < self.cols):
-            raise DomainError(f"pixel {tuple(pixel)} lies outside an image of {self.rows} × {self.cols}")
-        return pixel
-
     @cached_property
     def ways(self) -> dict[str, Ints]:
         """The step of each cell, by direction: those of the proved schedule, flipped."""
@@ -153,7 +154,7 @@ class GridNets:
     def receptive_field(self, pixel: Pixel) -> Any:
         """What flows into a pixel from all directions."""
         ways = waits_of(self.directions).values()
-        found = [wavefront.reached((self.rows, self.cols), pixel, waits) for waits in ways]
+        found = [reached((self.rows, self.cols), pixel, waits) for waits in ways]
         return np.logical_or.reduce(found)
 
     def raster_field(self, pixel: Pixel) -> Any:
@@ -164,7 +165,7 @@ class GridNets:
     def until(self, pixel: Pixel, layers: int | None = None) -> Ints:
         """How many layers of the convnet bring each pixel into the receptive field."""
         most = self.layers if layers is None else layers
-        return wavefront.layers_until((self.rows, self.cols), pixel, (self.kernel, self.kernel), most)
+        return layers_until((self.rows, self.cols), pixel, (self.kernel, self.kernel), most)
 
     def whole(self, pixel: Pixel) -> int | None:
         """The layers until a pixel's receptive field is the whole image; None where it never is."""
@@ -245,20 +246,20 @@ def _sights(
     grid: GridNets, title: str, about: tuple[str, ...], pixel: Pixel, facts: Facts, data: dict[str, Any]
 ) -> Picture:
     """The steps of each direction, and a pixel's receptive field in both nets."""
-    scale = wavefront.step_scale(next(iter(grid.ways.values())))
+    scale = step_scale(next(iter(grid.ways.values())))
     panels = [
-        wavefront.step_panel(f"steps, {name}" if grid.directions > 1 else "steps", way, scale)
+        step_panel(f"steps, {name}" if grid.directions > 1 else "steps", way, scale)
         for name, way in grid.ways.items()
     ]
-    looks = wavefront.layer_looks(grid.layers)
-    panels.append(wavefront.field_panel("receptive field, 2-D RNN", grid.receptive_field(pixel), pixel))
-    panels.append(wavefront.layers_panel("receptive field, convnet", grid.until(pixel), looks))
-    legend = _used(panels[-2:], (wavefront.HERE, wavefront.FIELD, *looks[2:]))
+    looks = layer_looks(grid.layers)
+    panels.append(field_panel("receptive field, 2-D RNN", grid.receptive_field(pixel), pixel))
+    panels.append(layers_panel("receptive field, convnet", grid.until(pixel), looks))
+    shown = legend(panels[-2:], (HERE, FIELD, *looks[2:]))
     columns = 3 if grid.directions == 1 else 2 if grid.directions == 2 else 3
     return Picture(
-        title, tuple(panels), (), about, legend=legend, facts=facts, scales=(scale,), columns=columns,
+        title, tuple(panels), (), about, legend=shown, facts=facts, scales=(scale,), columns=columns,
         grid=224, data=data,
-        labelled=Below(_first_seen(panels[-1]), _used(panels[-2:], (wavefront.HERE, wavefront.FIELD))),
+        labelled=Below(_first_seen(panels[-1]), legend(panels[-2:], (HERE, FIELD))),
     )  # fmt: skip
 
 
@@ -275,24 +276,19 @@ def _frames(
     """The image at every step, or at some where there are many."""
     every = -(-grid.depth // MOST_FRAMES)
     shown_at = sorted({*range(0, grid.depth, every), grid.depth - 1})
-    panels = [wavefront.frame(f"step {at}", list(grid.ways.values()), at) for at in shown_at]
+    panels = [frame(f"step {at}", list(grid.ways.values()), at) for at in shown_at]
     caption = (f"shown: every {every} steps of {grid.depth}, and the last",) if every > 1 else ()
     return Picture(
         f"{title}, step by step",
         tuple(panels),
         caption,
         about,
-        legend=_used(panels, wavefront.FRAME_LOOKS[1:]),
+        legend=legend(panels, FRAME_LOOKS[1:]),
         facts=facts[:3],
         columns=5,
         grid=120,
         data=data,
     )
-
-
-def _used(panels: list[Panel], looks: tuple[Look, ...]) -> tuple[Look, ...]:
-    used = {look for panel in panels for row in panel.rows_of_looks() for look in row}
-    return tuple(look for look in looks if look in used)
 
 
 def waits_of(directions: int) -> dict[str, list[Shift]]:
@@ -315,8 +311,7 @@ def _checked(size: Any, directions: int, kernel: int, layers: int) -> tuple[int,
             f"got {size!r:.60}"
         )
     rows, cols = pair
-    if not (min(rows, cols) >= 1 and max(rows, cols) <= LARGEST):
-        raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
+    check_size((rows, cols), LARGEST)
     check_directions(directions)
     for name, number in (("kernel", kernel), ("layers", layers)):
         if number < 1:
@@ -334,3 +329,99 @@ def _amounts(cost: Cost) -> dict[str, Any]:
 
 def _price(cost: Cost) -> str:
     return f"{format_value(cost.multiplies)} multiplies, {format_value(cost.parameters)} parameters"
+
+
+Ints = NDArray[np.int64]
+Shift = tuple[int, int]
+
+WAITING = EMPTY
+SOME = Look("done in some directions", "#dbe9f5", "░", ":", 153, share=0.25)
+DONE = Look("done", "#9cc4ea", "▒", "+", 111, share=0.5)
+NOW = Look("runs at this step", "#0f2b52", "█", "@", 33, share=1.0)
+FRAME_LOOKS = (WAITING, SOME, DONE, NOW)
+FIELD = Look("in the receptive field", ATTENDED.fill, "▚", "#", 75, share=1.0)
+HERE = Look("the pixel itself", OWN.fill, "█", "@", 33, share=1.0)
+
+
+def step_scale(steps: Ints) -> Scale:
+    """Colours of steps, from the first to the last."""
+    return Scale("step", 0.0, float(max(1, steps.max())))
+
+
+def step_panel(title: str, steps: Ints, scale: Scale) -> Panel:
+    """Every cell with its step, as a number where there is room and as a colour."""
+    cells = scale.cells(steps.astype(float))
+    return _grid(title, cells, AMOUNTS, numbers(steps, cells, AMOUNTS))
+
+
+def frame(title: str, ways: Sequence[Ints], at: int) -> Panel:
+    """The grid at one step: what runs, what is done; `ways` are the steps of each direction."""
+    past = np.sum([steps < at for steps in ways], axis=0)
+    now = np.any([steps == at for steps in ways], axis=0)
+    cells = np.where(past == len(ways), 2, np.where(past > 0, 1, 0))
+    cells = np.where(now, FRAME_LOOKS.index(NOW), cells).astype(np.uint8)
+    return _grid(title, cells, FRAME_LOOKS)
+
+
+def reached(shape: Pixel, pixel: Pixel, waits: Iterable[Shift]) -> Bools:
+    """The cells whose states flow into a pixel, itself too, when each takes those `waits` away from it."""
+    found = np.zeros(shape, bool)
+    found[pixel] = True
+    open_, shifts = [pixel], list(waits)
+    while open_:
+        row, col = open_.pop()
+        for dy, dx in shifts:
+            other = (row + dy, col + dx)
+            if 0 <= other[0] < shape[0] and 0 <= other[1] < shape[1] and not found[other]:
+                found[other] = True
+                open_.append(other)
+    return found
+
+
+def layers_until(shape: Pixel, pixel: Pixel, kernel: tuple[int, int], layers: int) -> Ints:
+    """How many layers of a convnet bring each pixel into the receptive field; -1 beyond `layers`.
+
+    >>> layers_until((1, 6), (0, 0), (1, 3), 2).tolist()
+    [[0, 1, 2, -1, -1, -1]]
+    """
+    found = np.full(shape, -1, np.int64)
+    found[pixel] = 0
+    spans = [(at, at) for at in pixel]
+    for layer in range(1, layers + 1):
+        # a tap reaches (K - 1)//2 pixels back and K//2 on, as "same" padding has it
+        spans = [
+            (max(0, low - (taps - 1) // 2), min(size - 1, high + taps // 2))
+            for (low, high), taps, size in zip(spans, kernel, shape, strict=True)
+        ]
+        part = found[spans[0][0] : spans[0][1] + 1, spans[1][0] : spans[1][1] + 1]
+        part[part < 0] = layer
+    return found
+
+
+def field_panel(title: str, field: Bools, pixel: Pixel) -> Panel:
+    """The receptive field of a pixel."""
+    cells = field.astype(np.uint8)
+    cells[pixel] = 2
+    return _grid(title, cells, (EMPTY, FIELD, HERE))
+
+
+def layer_looks(layers: int) -> tuple[Look, ...]:
+    """Nothing, the pixel itself, then a colour for each layer, the darkest first."""
+    found: list[Look] = []
+    for layer in range(1, layers + 1):
+        along = 0.68 if layers == 1 else 0.68 - 0.5 * (layer - 1) / (layers - 1)
+        shade = AMOUNTS[round(along * (len(AMOUNTS) - 1))]
+        words = "from layer 1 on" if layer == 1 else f"layer {layer}"
+        found.append(Look(words, shade.fill, shade.glyph, shade.plain, shade.ansi, shade.share))
+    return (EMPTY, HERE, *found)
+
+
+def layers_panel(title: str, until: Ints, looks: tuple[Look, ...]) -> Panel:
+    """The receptive field in a convnet, each pixel by the layer that brings it in."""
+    cells = (until + 1).astype(np.uint8)
+    return _grid(title, cells, looks, numbers(until, cells, looks, least=1))
+
+
+def _grid(title: str, cells: NDArray[np.uint8], looks: tuple[Look, ...], marks: Sequence[Mark] = ()) -> Panel:
+    rows, cols = cells.shape
+    return Panel(cells, looks, cell_side("row", rows), cell_side("column", cols), title, tuple(marks))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lattend.cost.reference.grid import GATES
+from lattend.cost.reference.recurrence import GATES
 from lattend.cost.sizes import Size
 from lattend.draw.formats.palette import FAINT_TEXT, TEXT
 from lattend.draw.formats.scene import Diagram, Item, Path, Place, Text, arrow, label, ring, spelt, text_width

@@ -13,8 +13,8 @@ import numpy as np
 
 from lattend.draw.charts.chart import Scale, amount_scale
 from lattend.draw.formats.palette import AMOUNTS, Look
-from lattend.draw.grid.marks import Label, Mark, Shape, box, clipped, ellipse, inside
-from lattend.draw.grid.panel import Panel, Side, nice_step
+from lattend.draw.grid.marks import Label, Mark, Shape, clipped, ellipse, inside
+from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.grid.titles import first_to_last
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
@@ -27,13 +27,12 @@ from lattend.nn.attention.gaussian_heads import (
     kernel_heads,
 )
 from lattend.nn.images.patch_grid import pair
+from lattend.nn.pictures.panels import Pixel, check_size, outline, pixel_of, pixel_side
 from lattend.nn.pictures.saved_heads import heads_of_arrays, read_heads
 from lattend.report.numbers import format_number, format_weight
 
-Pixel = tuple[int, int]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4fa0", "#8a6d00", "#7d8590")
 PAPER = Look("", "#f4f6f8", " ", " ", 245, share=0.0)
-QUERY = "#1c1f26"
 HALF, MOST = math.log(2), math.log(10)  # how far below the centre's the score is on the two lines
 INSIDE = "line: half of a head's Gaussian lies inside, on the plane without pixels"
 DRAWN = ("outlined: the query", f"thick {INSIDE}; thin line: nine tenths")
@@ -190,12 +189,8 @@ class _PixelWindow:
                 far = max(math.ceil(max(map(abs, h.centre)) + min(2 * h.widths[1], 4.0)) for h in heads)
                 reach = max(LEAST_REACH, min(MOST_REACH, far))
             return _PixelWindow(2 * reach + 1, 2 * reach + 1, (reach, reach), shifted=True)
-        if max(size) > MOST_PIXELS:
-            raise DomainError(f"an image has 1 to {MOST_PIXELS} rows and columns, got {size[0]} × {size[1]}")
-        query = (size[0] // 2, size[1] // 2) if pixel is None else pixel
-        if not (0 <= query[0] < size[0] and 0 <= query[1] < size[1]):
-            raise DomainError(f"pixel {query} lies outside an image of {size[0]} × {size[1]}")
-        return _PixelWindow(*size, query, shifted=False)
+        check_size(size, MOST_PIXELS)
+        return _PixelWindow(*size, pixel_of(size, pixel), shifted=False)
 
     @property
     def words(self) -> str:
@@ -205,15 +200,11 @@ class _PixelWindow:
 
     def sides(self) -> tuple[Side, Side]:
         """Ticks at pixels, or at shifts from the query."""
-        found: list[Side] = []
-        for name, length, at in zip(("row", "column"), (self.rows, self.cols), self.query, strict=True):
-            start = -at if self.shifted else 0
-            step = nice_step(length, 16 if length <= 16 else 8)
-            first = -(-start // step) * step
-            places = range(first, start + length, step)
-            ticks = tuple((place - start + 0.5, str(place).replace("-", "−")) for place in places)
-            found.append(Side(name, length, ticks))
-        return found[0], found[1]
+        top, left = (-at if self.shifted else 0 for at in self.query)
+        return (
+            pixel_side("row", range(top, top + self.rows)),
+            pixel_side("column", range(left, left + self.cols)),
+        )
 
     def place(self, head: Head) -> tuple[float, float]:
         """The head's centre in cells of the panel."""
@@ -256,10 +247,8 @@ def crowded(heads: Sequence[Head]) -> bool:
 def _panel(name: str, heads: Mapping[int, Head], window: _PixelWindow, filled: bool = True) -> Panel:
     """These heads, by their numbers, and the query."""
     cells = np.zeros((window.rows, window.cols), np.uint8)
-    row, col = window.query
-    query = box(row, col, row + 1, col + 1, QUERY, 1.8)
     numbers = _numbers(heads, window) if filled else _rim_numbers(heads, window)
-    marks = (*_lines(heads, window, filled), query, *numbers)
+    marks = (*_lines(heads, window, filled), outline(window.query, 1.8), *numbers)
     return Panel(cells, (PAPER,), *window.sides(), name, marks)
 
 

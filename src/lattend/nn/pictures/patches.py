@@ -17,10 +17,10 @@ from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.images.patch_grid import Cuts, Pair, PatchGrid, patch_grid
 from lattend.nn.images.patch_price import embedding_cost
+from lattend.nn.pictures.panels import Facts
 from lattend.report.numbers import compact
 
 Counts = NDArray[np.int64]
-Facts = tuple[tuple[str, str], ...]
 MOST_CELLS = 224  # along a side
 MOST_PATCHES = 64  # along a side; of more, the upper left corner is drawn
 MOST_SEGMENTS = 32  # along a side in a terminal

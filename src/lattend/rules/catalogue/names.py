@@ -8,26 +8,22 @@ from collections import Counter
 from collections.abc import Callable
 from inspect import signature
 
-from lattend.rules.catalogue.axial import axial
-from lattend.rules.catalogue.band import band, local, window_size
-from lattend.rules.catalogue.bigbird import bigbird
-from lattend.rules.catalogue.causal import causal
-from lattend.rules.catalogue.chunked import chunked
-from lattend.rules.catalogue.dilated import dilated
-from lattend.rules.catalogue.documents import documents
+from lattend.rules.catalogue.blocks import bigbird, chunked, documents, sparse_fixed, sparse_strided, windowed
 from lattend.rules.catalogue.entry import RuleInfo
-from lattend.rules.catalogue.full import full
-from lattend.rules.catalogue.longformer import longformer
-from lattend.rules.catalogue.natten import natten
-from lattend.rules.catalogue.neighbourhood import neighbourhood
-from lattend.rules.catalogue.prefix_lm import prefix_lm
-from lattend.rules.catalogue.raster import raster
-from lattend.rules.catalogue.sinks import sinks
-from lattend.rules.catalogue.sparse_fixed import sparse_fixed
-from lattend.rules.catalogue.sparse_strided import sparse_strided
-from lattend.rules.catalogue.strided import sliding_window, strided
-from lattend.rules.catalogue.swin import swin
-from lattend.rules.catalogue.windowed import windowed
+from lattend.rules.catalogue.image import axial, natten, neighbourhood, raster, swin
+from lattend.rules.catalogue.line import (
+    band,
+    causal,
+    dilated,
+    full,
+    local,
+    longformer,
+    prefix_lm,
+    sinks,
+    sliding_window,
+    strided,
+    window_size,
+)
 from lattend.rules.rule import Rule
 
 # From the plain ones to images; each can be called without arguments, but documents, which is data.

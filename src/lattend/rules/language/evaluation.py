@@ -118,14 +118,14 @@ class _Evaluator:
             return self.divided(node, *args)
         low, high = _bounds(node.op, args)
         if all(arg.exact is not None for arg in args):
-            return _Bounded(_ARITH[node.op](*(arg.value for arg in args)), low, high)
+            return _Bounded(ARITHMETIC[node.op](*(arg.value for arg in args)), low, high)
         ends = [low, high, *(end for arg in args for end in (arg.low, arg.high))]
         if min(ends) < _LOW or max(ends) > _HIGH:
             raise DomainError(
                 f"{expr.term_text(node)} may lie between {low:,} and {high:,}, more than 64 bits hold; "
                 "use smaller numbers, or contains(…) for one pair"
             )
-        return _Bounded(_ARITH[node.op](*(arg.value for arg in args)), low, high)
+        return _Bounded(ARITHMETIC[node.op](*(arg.value for arg in args)), low, high)
 
     def divided(self, node: Arith, value: _Bounded, divisor: _Bounded) -> _Bounded:
         least = divisor.low if divisor.exact is not None else _least(divisor)
@@ -204,7 +204,7 @@ def _least(value: _Bounded) -> int:
     return value.low if value.low >= 1 or array.size == 0 else int(array.min())
 
 
-_ARITH: dict[str, Callable[..., Any]] = {
+ARITHMETIC: dict[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,

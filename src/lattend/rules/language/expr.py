@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, cast
 from lattend.errors import LattendError
 
 Span = tuple[int, int]
-ArithOp = Literal["+", "-", "*", "//", "%", "neg", "abs", "min", "max"]
+ArithOp = Literal["+", "-", "*", "//", "%", "neg", "abs", "min", "max", "/", "^", "floor", "ceil"]
 CompareOp = Literal["<", "<=", "==", "!=", ">=", ">"]
 
 MAX_PARTS, MAX_DEPTH = 5_000, 200

@@ -7,57 +7,66 @@ as in Python.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from lattend.errors import TextError
-from lattend.rules.language import advice
 from lattend.rules.language.call import closing
 from lattend.rules.language.expr import (
     And,
     Arith,
     ArithOp,
     Compare,
-    CompareOp,
     Condition,
     Lookup,
     Name,
     Node,
     Not,
     Num,
-    Or,
     Span,
     Term,
     Truth,
     depth,
-    flattened,
 )
-from lattend.rules.language.grammar import Parsed, Parser
-from lattend.rules.language.scan import FUNCTIONS, WORDS, tokens
-from lattend.rules.language.tokens import Source, Token, is_name
+from lattend.rules.language.grammar import (
+    ADD,
+    AND,
+    COMPARE,
+    MULTIPLY,
+    NEGATE,
+    NOT,
+    OR,
+    ConditionParser,
+    Parsed,
+    Source,
+    Token,
+    is_name,
+)
+from lattend.rules.language.scan import (
+    CALLS,
+    EXAMPLES,
+    FUNCTIONS,
+    WORDS,
+    argument_count,
+    missing_operand,
+    no_such_rule,
+    not_a_condition,
+    not_a_number,
+    tokens,
+    unknown_function,
+    what_is_left_over,
+)
 
-_OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _NEGATE = range(1, 8)
+if TYPE_CHECKING:
+    from lattend.rules.named import NamedRules
+
 _LEVEL = {
-    **{"or": _OR, "and": _AND},
-    **dict.fromkeys(("<", "<=", "==", "!=", ">=", ">", "|"), _COMPARE),
-    **{"+": _ADD, "-": _ADD, "*": _MULTIPLY, "//": _MULTIPLY, "%": _MULTIPLY},
+    **{"or": OR, "and": AND},
+    **dict.fromkeys(("<", "<=", "==", "!=", ">=", ">", "|"), COMPARE),
+    **{"+": ADD, "-": ADD, "*": MULTIPLY, "//": MULTIPLY, "%": MULTIPLY},
 }
 
 
-class Named(Protocol):
-    """Rules whose names may be used as conditions in a text."""
-
-    def __contains__(self, name: str) -> bool: ...
-
-    def near(self, name: str) -> list[str]:
-        """Returns the rules that an unknown name may mean."""
-        ...
-
-    def condition(self, span: Span) -> Condition:
-        """Returns the condition of the rule named at this span of the text, with or without arguments."""
-        ...
-
-
-def parse(text: str, named: Named | None = None) -> Condition:
+def parse(text: str, named: NamedRules | None = None) -> Condition:
     """Parses the text of a rule, which may contain the names of `named` rules.
 
     >>> parse("q - k <= t")
@@ -84,76 +93,37 @@ def parse_term(text: str) -> Term:
     return _Parser(Source("term", text)).whole_term()
 
 
-class _Parser(Parser[Parsed]):
+class _Parser(ConditionParser[Parsed]):
     LEVEL: ClassVar = _LEVEL
     CLOSING: ClassVar = {"(": ")", "[": "]"}
 
-    def __init__(self, source: Source, assumption: bool = False, named: Named | None = None) -> None:
+    def __init__(self, source: Source, assumption: bool = False, named: NamedRules | None = None) -> None:
         source.check_length()
         super().__init__(source, tokens(source, assumption))
         self.assumption = assumption
         self.named = named
         if len(self.tokens) == 1:
-            raise source.error(f"it is empty; write for instance {advice.WHOLE[source.kind]}", 0, 1)
+            raise source.error(f"it is empty; write for instance {EXAMPLES[source.kind]}", 0, 1)
 
     # Whole texts
 
     def whole_condition(self) -> Condition:
-        parts = [self.expression(_OR)]
+        parts = [self.expression(OR)]
         while self.assumption and self.current.value == ",":
             self.at += 1
-            parts.append(self.expression(_OR))
+            parts.append(self.expression(OR))
         self.finish()
         return self.joined(And, [self.condition(part) for part in parts]).node
 
     def whole_term(self) -> Term:
-        piece = self.expression(_OR)
+        piece = self.expression(OR)
         self.finish()
         return self.term(piece, "a term is a number")
 
     # Operators, by precedence
 
-    def operator(self, left: Parsed, sign: Token, level: int) -> Parsed:
-        if level == _COMPARE:
-            return self.comparison(left, sign)
-        if level <= _AND:
-            return self.junction(left, sign.value, level)
-        return self.arithmetic(sign, left, self.expression(level + 1))
-
-    def junction(self, left: Parsed, word: str, level: int) -> Parsed:
-        parts = [self.condition(left), self.condition(self.expression(level + 1))]
-        while self.current.value == word:
-            self.at += 1
-            parts.append(self.condition(self.expression(level + 1)))
-        return self.joined(And if word == "and" else Or, parts)
-
-    def joined(self, kind: type[And] | type[Or], parts: list[Parsed]) -> Parsed:
-        if len(parts) == 1:
-            return parts[0]
-        span = (parts[0].start, parts[-1].end)
-        # a part of the same kind hands over its arguments, so it is no level of its own
-        depth = max(part.depth - isinstance(part.node, kind) for part in parts) + 1
-        return self.piece(flattened(kind, [part.node for part in parts], span), span, depth)
-
-    def comparison(self, left: Parsed, sign: Token) -> Parsed:
-        links: list[Parsed] = []
-        while True:
-            right = self.expression(_ADD)
-            links.append(self.link(sign, left, right))
-            left, sign = right, self.current
-            if self.level(sign) != _COMPARE:
-                return self.joined(And, links)
-            self.at += 1
-
-    def link(self, sign: Token, left: Parsed, right: Parsed) -> Parsed:
-        a, b = self.sides(sign, left, right)
-        span, depth = (left.start, right.end), max(left.depth, right.depth) + 1
-        if sign.value != "|":
-            return self.piece(Compare(cast(CompareOp, sign.value), a, b, span), span, depth)
-        self.check_divisor(a, left)
-        return self.piece(Compare("==", Arith("%", (b, a), span), Num(0, span), span), span, depth + 1)
-
-    def arithmetic(self, sign: Token, left: Parsed, right: Parsed) -> Parsed:
+    def arithmetic(self, left: Parsed, sign: Token, level: int) -> Parsed:
+        right = self.expression(level + 1)
         a, b = self.sides(sign, left, right)
         if sign.value in ("//", "%"):
             self.check_divisor(b, right)
@@ -161,15 +131,11 @@ class _Parser(Parser[Parsed]):
         node = Arith(cast(ArithOp, sign.value), (a, b), span)
         return self.piece(node, span, max(left.depth, right.depth) + 1)
 
-    def sides(self, sign: Token, left: Parsed, right: Parsed) -> tuple[Term, Term]:
-        needs = f"{self.source.text[sign.start : sign.end]} stands between numbers"
-        return self.term(left, needs), self.term(right, needs)
-
     # Operands
 
     def opening(self, token: Token, loosest: int) -> Callable[[Token], Parsed] | None:
         if token.value == "not":
-            if loosest > _NOT:
+            if loosest > NOT:
                 raise self.fail("put brackets around not and its condition, as in (not k == q)", token)
             return self.negation
         if token.value == "-":
@@ -190,7 +156,7 @@ class _Parser(Parser[Parsed]):
             span = (token.start, number.end)
             return self.piece(Num(-number.node.value, span), span)
         if token.kind in ("sign", "end") or token.value in ("and", "or"):
-            missing = advice.missing_operand(self.previous, token)
+            missing = missing_operand(self.previous, token)
             raise self.fail(*missing) if missing else self.unmatched(token)
         self.at += 1
         span = (token.start, token.end)
@@ -205,17 +171,17 @@ class _Parser(Parser[Parsed]):
             raise self.fail(f"{token.value} is a word of Python and cannot be a name in a rule", token)
         if after.value == "(":
             rules = self.named.near(token.value) if self.named is not None else []
-            message, meant = advice.unknown_function(token, rules)
+            message, meant = unknown_function(token, rules)
             raise self.error(message, token.start, after.end, *meant)
         return self.piece(Name(token.value, span), span)
 
     def negation(self, word: Token) -> Parsed:
-        arg = self.condition(self.expression(_NOT))
+        arg = self.condition(self.expression(NOT))
         span = (word.start, arg.end)
         return self.piece(Not(arg.node, span), span, arg.depth + 1)
 
     def minus(self, sign: Token) -> Parsed:
-        arg = self.expression(_NEGATE)
+        arg = self.expression(NEGATE)
         span = (sign.start, arg.end)
         node = Arith("neg", (self.term(arg, "- stands before a number"),), span)
         return self.piece(node, span, arg.depth + 1)
@@ -224,17 +190,17 @@ class _Parser(Parser[Parsed]):
         if self.current.value == ")":
             message = "there is nothing between these brackets; write a number or a condition there"
             raise self.error(message, opening.start, self.current.end)
-        inner = self.expression(_OR)
+        inner = self.expression(OR)
         return Parsed(inner.node, opening.start, self.close(opening), inner.depth)
 
     def call(self, name: Token) -> Parsed:
         if self.current.value != "(":
-            raise self.fail(f"write its numbers in brackets, as in {advice.CALL[name.value]}", name)
+            raise self.fail(f"write its numbers in brackets, as in {CALLS[name.value]}", name)
         args, end = self.arguments()
         terms = tuple(self.term(arg, f"{name.value} takes numbers") for arg in args)
         span = (name.start, end)
         if (len(args) != 1) if name.value == "abs" else (len(args) < 2):
-            raise self.error(advice.argument_count(name.value, len(args)), *span)
+            raise self.error(argument_count(name.value, len(args)), *span)
         return self.piece(Arith(cast(ArithOp, name.value), terms, span), span, max(a.depth for a in args) + 1)
 
     def rule_call(self, name: Token) -> Parsed:
@@ -262,8 +228,11 @@ class _Parser(Parser[Parsed]):
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
             return self.unmatched(token)
-        message, meant = advice.left_over(cast(Token, self.previous), token)
+        message, meant = what_is_left_over(cast(Token, self.previous), token)
         return self.fail(message, token, *meant)
+
+    def truth(self, node: Condition, span: Span, depth: int) -> Parsed:
+        return self.piece(node, span, depth)
 
     def piece(self, node: Node, span: tuple[int, int], depth: int = 1) -> Parsed:
         self.check_depth(depth, span)
@@ -278,10 +247,10 @@ class _Parser(Parser[Parsed]):
             if node.name in self.named and node.span is not None:
                 return self.rule(node.span)
             if near := self.named.near(node.name):
-                raise self.error(advice.no_such_rule(node.name, near), *piece.span, *near)
+                raise self.error(no_such_rule(node.name, near), *piece.span, *near)
         if isinstance(node, (Num, Name, Arith)):
             shown = self.source.part(*piece.span)
-            raise self.error(advice.not_a_condition(shown), *piece.span)
+            raise self.error(not_a_condition(shown), *piece.span)
         return piece
 
     def term(self, piece: Parsed, needs: str) -> Term:
@@ -289,7 +258,7 @@ class _Parser(Parser[Parsed]):
         if isinstance(node, (Num, Name, Arith, Lookup)):
             return node
         shown = self.source.part(*piece.span)
-        raise self.error(advice.not_a_number(shown, needs), *piece.span)
+        raise self.error(not_a_number(shown, needs), *piece.span)
 
     def check_divisor(self, node: Term, piece: Parsed) -> None:
         if isinstance(node, Num) and node.value < 1:

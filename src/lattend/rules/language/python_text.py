@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
 
 from lattend.rules.axes import RESERVED
-from lattend.rules.language import advice, expr
-from lattend.rules.language.scan import WORDS
-from lattend.rules.language.tokens import MAX_INTEGER, Source, is_name
+from lattend.rules.language import expr
+from lattend.rules.language.grammar import MAX_INTEGER, Source, is_name
+from lattend.rules.language.scan import WORDS, argument_count, not_a_condition, not_a_number
 from lattend.rules.language.tracing import BATCH, SCORE_MOD, is_score_mod, names_of_positions
 
 _PYTHON = re.compile(r"(?:^|[=\n])\s*(?:lambda\b|def\s+\w+\s*\()")
@@ -279,7 +279,7 @@ class _Reader:
         if name not in _FUNCTIONS:
             self.refuse(part, f"there is no function {name}; there are abs, min and max")
         if (len(arguments) != 1) if name == "abs" else (len(arguments) < 2):
-            self.refuse(part, advice.argument_count(_FUNCTIONS[name], len(arguments)))
+            self.refuse(part, argument_count(_FUNCTIONS[name], len(arguments)))
         return expr.Arith(_FUNCTIONS[name], tuple(self.term(one, scope) for one in arguments), span)
 
     # What was found, and whether it fits
@@ -290,15 +290,13 @@ class _Reader:
             self.refuse(part, "a rule is the same for every element of the batch; only an array may differ")
         if isinstance(node, (expr.Num, expr.Name, expr.Arith, expr.Lookup)):
             return node
-        return self.refuse(
-            part, advice.not_a_number(self.source.part(*self.span(part)), "a number stands here")
-        )
+        return self.refuse(part, not_a_number(self.source.part(*self.span(part)), "a number stands here"))
 
     def truth(self, node: expr.Node, part: ast.expr) -> expr.Condition:
         if isinstance(node, expr.Lookup):
             return expr.Compare("!=", node, expr.Num(0), self.span(part))
         if isinstance(node, (expr.Num, expr.Name, expr.Arith)):
-            self.refuse(part, advice.not_a_condition(self.source.part(*self.span(part))))
+            self.refuse(part, not_a_condition(self.source.part(*self.span(part))))
         return node
 
     def span(self, part: ast.AST) -> tuple[int, int]:

@@ -41,55 +41,14 @@ class Symbolic:
             f"(it asks in and, or, not, if, in, min, max and a <= b < c); {INSTEAD}"
         )
 
-    def __and__(self, other: object) -> SymbolicCondition:
-        return junction(And, self, other)
-
-    def __rand__(self, other: object) -> SymbolicCondition:
-        return junction(And, other, self)
-
-    def __or__(self, other: object) -> SymbolicCondition:
-        return junction(Or, self, other)
-
-    def __ror__(self, other: object) -> SymbolicCondition:
-        return junction(Or, other, self)
-
-    def __invert__(self) -> SymbolicCondition:
-        condition = as_condition(self)
-        return SymbolicCondition(Not(condition.node), [condition])
-
-    def _refuse(self, what: str, fix: str) -> NoReturn:
+    def refuse(self, what: str, fix: str) -> NoReturn:
+        """Raise the error that this cannot be done while a rule is built, and how to fix it."""
         raise TraceError(f"{what} of {self!r}, which is symbolic while a rule is built; {fix}")
-
-    def __iter__(self) -> NoReturn:
-        self._refuse("going through the elements", "write what holds for one query and one key")
-
-    def __hash__(self) -> NoReturn:  # noqa: PLE0309
-        self._refuse("membership", "write comparisons joined with |, as in (k == 0) | (k == 3)")
-
-    def __len__(self) -> NoReturn:  # noqa: PLE0303
-        self._refuse("the length", "write the size n, m, rows, cols or depth as a parameter")
-
-    def __int__(self) -> NoReturn:
-        self._refuse("int()", "leave int() away; every term is whole already")
-
-    def __float__(self) -> NoReturn:
-        self._refuse("float()", "stay with whole numbers; // and % divide them")
-
-    def __index__(self) -> NoReturn:  # noqa: PLE0305
-        self._refuse("a range or a lookup", f"{AS_DATA}; compare instead of using range")
-
-    def __round__(self, digits: object = None) -> NoReturn:
-        self._refuse("round()", "every term is whole already; // divides and rounds down")
-
-    __trunc__ = __floor__ = __ceil__ = __round__
-
-    def __array__(self, *_: object, **__: object) -> NoReturn:
-        self._refuse("an array", f"{AS_DATA}, and use lt.rules.minimum, maximum, abs, // and % on terms")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         known = OPERATIONS.get(ufunc.__name__)
         if known is None or method != "__call__" or kwargs:
-            self._refuse(f"np.{ufunc.__name__}", "use + - * // % abs, comparisons and & | ~")
+            self.refuse(f"np.{ufunc.__name__}", "use + - * // % abs, comparisons and & | ~")
         return known(*inputs)
 
     @classmethod
@@ -100,7 +59,7 @@ class Symbolic:
             return OPERATIONS[name](*args, **named)
         except (KeyError, TypeError):
             symbol = next(arg for arg in (*args, *named.values()) if isinstance(arg, Symbolic))
-            symbol._refuse(f"torch.{name}", "use + - * // % abs, comparisons and & | ~")
+            symbol.refuse(f"torch.{name}", "use + - * // % abs, comparisons and & | ~")
 
     def __getattr__(self, name: str) -> Any:
         """A tensor's method or property, as in (q - k).abs(): mask functions are written for tensors."""
@@ -109,7 +68,7 @@ class Symbolic:
         if name in ("device", "dtype"):
             return None
         if name not in OPERATIONS:
-            self._refuse(f".{name}", "use + - * // % abs, comparisons and & | ~")
+            self.refuse(f".{name}", "use + - * // % abs, comparisons and & | ~")
         return partial(OPERATIONS[name], self)
 
 
@@ -117,7 +76,6 @@ class SymbolicTerm(Symbolic):
     """A symbolic integer: q, k, a size, a parameter, or a term of them."""
 
     __slots__ = ("node",)
-    __hash__ = Symbolic.__hash__
 
     def __init__(self, node: Term, below: Sequence[Symbolic] = ()) -> None:
         super().__init__(below)
@@ -126,90 +84,22 @@ class SymbolicTerm(Symbolic):
     def __repr__(self) -> str:
         return _cut(expr.term_text(self.node))
 
-    def __add__(self, other: object) -> SymbolicTerm:
-        return arithmetic("+", self, other)
-
-    def __radd__(self, other: object) -> SymbolicTerm:
-        return arithmetic("+", other, self)
-
-    def __sub__(self, other: object) -> SymbolicTerm:
-        return arithmetic("-", self, other)
-
-    def __rsub__(self, other: object) -> SymbolicTerm:
-        return arithmetic("-", other, self)
-
-    def __mul__(self, other: object) -> SymbolicTerm:
-        return arithmetic("*", self, other)
-
-    def __rmul__(self, other: object) -> SymbolicTerm:
-        return arithmetic("*", other, self)
-
-    def __floordiv__(self, other: object) -> SymbolicTerm:
-        return arithmetic("//", self, other)
-
-    def __rfloordiv__(self, other: object) -> SymbolicTerm:
-        return arithmetic("//", other, self)
-
-    def __mod__(self, other: object) -> SymbolicTerm:
-        return arithmetic("%", self, other)
-
-    def __rmod__(self, other: object) -> SymbolicTerm:
-        return arithmetic("%", other, self)
-
-    def __divmod__(self, other: object) -> tuple[SymbolicTerm, SymbolicTerm]:
-        return self // other, self % other
-
-    def __neg__(self) -> SymbolicTerm:
-        return arithmetic("neg", self)
-
     def __pos__(self) -> SymbolicTerm:
         return self
 
-    def __abs__(self) -> SymbolicTerm:
-        return arithmetic("abs", self)
-
-    def __lt__(self, other: object) -> SymbolicCondition:
-        return comparison("<", self, other)
-
-    def __le__(self, other: object) -> SymbolicCondition:
-        return comparison("<=", self, other)
-
-    def __gt__(self, other: object) -> SymbolicCondition:
-        return comparison(">", self, other)
-
-    def __ge__(self, other: object) -> SymbolicCondition:
-        return comparison(">=", self, other)
-
-    def __eq__(self, other: object) -> SymbolicCondition:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return comparison("==", self, other)
-
-    def __ne__(self, other: object) -> SymbolicCondition:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return comparison("!=", self, other)
+    def __divmod__(self, other: object) -> tuple[SymbolicTerm, SymbolicTerm]:
+        return arithmetic("//", self, other), arithmetic("%", self, other)
 
     def __getitem__(self, index: object) -> SymbolicTerm:
         if not isinstance(self.node, Name):
-            self._refuse("a lookup", "only an array is looked up, as in doc[q]")
+            self.refuse("a lookup", "only an array is looked up, as in doc[q]")
         return lookup(self.node.name, places_of(index))
-
-    def __truediv__(self, other: object) -> NoReturn:
-        self._refuse("division by /", "write // (division rounded down)")
-
-    def __pow__(self, other: object) -> NoReturn:
-        self._refuse("a power", "write a product out, as in t*t")
-
-    def __xor__(self, other: object) -> NoReturn:
-        self._refuse("a bit operation", "work with + - * // % and join conditions with & | ~")
-
-    __rtruediv__ = __truediv__
-    __rpow__ = __pow__
-    __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __xor__
 
 
 class SymbolicCondition(Symbolic):
     """Something that holds for some pairs and not for others: k <= q."""
 
     __slots__ = ("node",)
-    __hash__ = Symbolic.__hash__
 
     def __init__(
         self, node: expr.Condition, below: Sequence[Symbolic] = (), depth: int | None = None
@@ -228,10 +118,7 @@ class SymbolicCondition(Symbolic):
             "and write (a & b) | (~a & ~b) for two conditions that agree"
         )
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = number  # pyright: ignore[reportAssignmentType]
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __pos__ = __abs__ = number
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __truediv__ = __rtruediv__ = number
-    __pow__ = __rpow__ = __xor__ = __rxor__ = __getitem__ = number
+    __pos__ = __getitem__ = number
 
 
 def _cut(text: str) -> str:
@@ -264,7 +151,7 @@ def as_condition(value: object) -> SymbolicCondition:
         case bool() as known:
             return SymbolicCondition(Truth(known))
         case SymbolicTerm(node=Lookup()) as entry:
-            return entry != 0
+            return comparison("!=", entry, 0)
         case _:
             raise TraceError(
                 f"& | ~ work on conditions, and here they meet {value!r}, a number. They bind tighter than "
@@ -300,6 +187,12 @@ def junction(kind: type[And] | type[Or], *values: object) -> SymbolicCondition:
     # what is expr.flattened is no level of its own, so a loop may join many conditions
     depth = 1 + max(c.depth - isinstance(c.node, kind) for c in conditions)
     return SymbolicCondition(expr.flattened(kind, [c.node for c in conditions]), conditions, depth)
+
+
+def negation(value: object) -> SymbolicCondition:
+    """The condition that holds where this one does not."""
+    condition = as_condition(value)
+    return SymbolicCondition(Not(condition.node), [condition])
 
 
 def places_of(index: object) -> tuple[object, ...]:
@@ -352,8 +245,7 @@ def _where(condition: object, then: object, otherwise: object) -> Symbolic:
             "where chooses between numbers here; choose between conditions: "
             "(c & (k <= a)) | (~c & (k <= b)) for k <= where(c, a, b)"
         )
-    chosen = as_condition(condition)
-    return (chosen & then) | (~chosen & otherwise)
+    return junction(Or, junction(And, condition, then), junction(And, negation(condition), otherwise))
 
 
 def _chosen_extreme(asked: Compare, then: object, otherwise: object) -> Literal["min", "max"] | None:
@@ -374,10 +266,6 @@ def _divided(value: object, by: object, rounding_mode: str | None = None) -> Sym
 def _clamped(value: object, min: object = None, max: object = None) -> object:
     raised = value if min is None else arithmetic("max", value, min)
     return raised if max is None else arithmetic("min", raised, max)
-
-
-def _inverted(value: object) -> SymbolicCondition:
-    return ~as_condition(value)
 
 
 def _given(first: object, *_: object, **__: object) -> object:
@@ -405,10 +293,64 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **_named(comparison, _COMPARISON),
     **dict.fromkeys(("logical_and", "bitwise_and", "and"), partial(junction, And)),
     **dict.fromkeys(("logical_or", "bitwise_or", "or"), partial(junction, Or)),
-    **dict.fromkeys(("logical_not", "bitwise_not", "invert"), _inverted),
+    **dict.fromkeys(("logical_not", "bitwise_not", "invert"), negation),
     **dict.fromkeys(("to", "long", "int", "clone", "detach"), _given),
     **{"bool": as_condition, "where": _where, "div": _divided, "divide": _divided},
     **{"clamp": _clamped, "clip": _clamped},
     # and_masks and or_masks begin with these
     **{"new_ones": partial(_constant, True), "new_zeros": partial(_constant, False)},
 }
+
+# Python's operators, as methods of symbols
+
+_WHOLE = "every term is whole already"
+_REFUSED = {
+    "iter": ("going through the elements", "write what holds for one query and one key"),
+    "hash": ("membership", "write comparisons joined with |, as in (k == 0) | (k == 3)"),
+    "len": ("the length", "write the size n, m, rows, cols or depth as a parameter"),
+    "int": ("int()", f"leave int() away; {_WHOLE}"),
+    "float": ("float()", "stay with whole numbers; // and % divide them"),
+    "index": ("a range or a lookup", f"{AS_DATA}; compare instead of using range"),
+    **dict.fromkeys(
+        ("round", "trunc", "floor", "ceil"), ("round()", f"{_WHOLE}; // divides and rounds down")
+    ),
+    "array": ("an array", f"{AS_DATA}, and use lt.rules.minimum, maximum, abs, // and % on terms"),
+    **dict.fromkeys(("truediv", "rtruediv"), ("division by /", "write // (division rounded down)")),
+    **dict.fromkeys(("pow", "rpow"), ("a power", "write a product out, as in t*t")),
+    **dict.fromkeys(
+        ("xor", "rxor", "lshift", "rlshift", "rshift", "rrshift"),
+        ("a bit operation", "work with + - * // % and join conditions with & | ~"),
+    ),
+}
+_BINARY = ("and", "or", "add", "sub", "mul", "floordiv", "mod")
+_OTHERS = ("invert", "neg", "abs", "lt", "le", "eq", "ne", "ge", "gt")
+_OF_NUMBERS = ("truediv", "rtruediv", "pow", "rpow", "xor", "rxor", "lshift", "rlshift", "rshift", "rrshift")
+
+
+def _add_method(kind: type[Symbolic], name: str) -> None:
+    def method(self: Symbolic, *other: object) -> Any:
+        return OPERATIONS[name](self, *other)
+
+    def swapped(self: Symbolic, other: object) -> Any:
+        return OPERATIONS[name](other, self)
+
+    setattr(kind, f"__{name}__", method)
+    if name in _BINARY:
+        setattr(kind, f"__r{name}__", swapped)
+
+
+def _add_refusal(kind: type[Symbolic], name: str, what: str, fix: str) -> None:
+    def refuse(self: Symbolic, *_: object, **__: object) -> NoReturn:
+        self.refuse(what, fix)
+
+    setattr(kind, f"__{name}__", refuse)
+
+
+for _name, _refused in _REFUSED.items():
+    _add_refusal(SymbolicTerm if _name in _OF_NUMBERS else Symbolic, _name, *_refused)
+for _name in _BINARY:
+    _add_method(Symbolic if _name in ("and", "or") else SymbolicTerm, _name)
+for _name in _OTHERS:
+    _add_method(Symbolic if _name == "invert" else SymbolicTerm, _name)
+for _name in (*_BINARY[2:], *(f"r{name}" for name in _BINARY[2:]), *_OTHERS[1:], *_OF_NUMBERS):
+    setattr(SymbolicCondition, f"__{_name}__", SymbolicCondition.number)

@@ -22,9 +22,16 @@ from lattend.errors import TraceError
 from lattend.rules.axes import HEAD, POSITIONS, RESERVED
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Truth
+from lattend.rules.language.grammar import is_name
 from lattend.rules.language.scan import WORDS
-from lattend.rules.language.symbols import Symbolic, SymbolicCondition, SymbolicTerm, lookup, places_of
-from lattend.rules.language.tokens import is_name
+from lattend.rules.language.symbols import (
+    Symbolic,
+    SymbolicCondition,
+    SymbolicTerm,
+    comparison,
+    lookup,
+    places_of,
+)
 from lattend.wording import short
 
 BATCH = "batch"  # the element of the batch, which only an array may depend on
@@ -178,7 +185,7 @@ def _condition(label: str, result: object) -> Condition:
         case bool() | np.bool_():
             return Truth(bool(result))
         case SymbolicTerm(node=expr.Lookup()):
-            return (result != 0).node
+            return comparison("!=", result, 0).node
         case SymbolicTerm():
             raise TraceError(
                 f"{label} gives the number {result!r}, not a condition; compare it with something, "

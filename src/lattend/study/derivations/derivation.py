@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
 
 from lattend.counts.terms.notations import LATEX, MATHML, PLAIN, TermNotation
 from lattend.counts.terms.term import Term
-from lattend.errors import LattendError
+from lattend.report.data import Data
 from lattend.report.shown import Shown
 from lattend.report.signs import TEX
 from lattend.report.table import LEAST_WORDS, WIDTH
+from lattend.study.figures import page, save_form
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,10 @@ class DerivedLine(Shown):
 
 
 @dataclass(frozen=True)
-class Derivation(Shown):
+class Derivation(Shown, Data):
     """A title, what the letters mean, definitions, and lines, each of them checked; drawn in notebooks."""
+
+    JSON = "name title given definitions lines remark"
 
     name: str
     title: str
@@ -93,35 +95,15 @@ class Derivation(Shown):
         """One element that can stand in any page, the formulas as MathML."""
         return html(self)
 
-    def json(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "given": self.given,
-            "definitions": [line.json() for line in self.definitions],
-            "lines": [line.json() for line in self.lines],
-            "remark": self.remark,
-        }
-
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the form that the path's ending names: .html .tex .json .txt."""
-        path = Path(path)
         forms: dict[str, Callable[[], str]] = {
             ".html": lambda: page(self.title, self.html()),
             ".tex": self.latex,
             ".json": lambda: json.dumps(self.json(), indent=2) + "\n",
             ".txt": lambda: self.text() + "\n",
         }
-        form = forms.get(path.suffix.lower())
-        if form is None:
-            raise LattendError(
-                f'cannot save the derivation as "{path}": the ending is not one of {", ".join(forms)}'
-            )
-        if not path.parent.is_dir():
-            raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
-        path.write_text(form(), encoding="utf-8")
-        return path
+        return save_form(path, "save the derivation", forms)
 
     def __iter__(self) -> Iterator[DerivedLine]:
         return iter(self.lines)
@@ -168,15 +150,6 @@ def html(derivation: Derivation) -> str:
         parts.append(f"<table>{''.join(map(_row, lines))}</table>")
     remark = f"<p>{escape(derivation.remark)}</p>" if derivation.remark else ""
     return f'<div class="derivation">{STYLE}{"".join(parts)}{remark}</div>\n'
-
-
-def page(title: str, body: str) -> str:
-    """A whole page with this body."""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n</head>\n<body>\n{body}</body>\n</html>\n"
-    )
 
 
 def math(inside: str) -> str:
@@ -232,13 +205,13 @@ def _relations(lines: Sequence[DerivedLine]) -> list[int]:
 
 
 def _alone(lines: Sequence[DerivedLine]) -> list[bool]:
-    """Of each line, whether it is all of its chain: such lines stand together."""
+    """Whether each line is its whole chain; such lines stay together."""
     starts = [line.left is not None for line in lines] + [True]
     return [starts[index] and starts[index + 1] for index in range(len(lines))]
 
 
 def _column(lines: Sequence[DerivedLine], wide: int) -> int:
-    """Where the reasons of these lines begin: after all formulas that leave room for one."""
+    """The column where reasons begin: after all formulas that leave room for one."""
     indents = [0 if line.left is not None else at for line, at in zip(lines, _relations(lines), strict=True)]
     widths = [_width(line.formula) + indent for line, indent in zip(lines, indents, strict=True)]
     return max((one for one in widths if one <= wide // 2), default=0) + 3

@@ -1,24 +1,25 @@
-"""Draft: a derivation as it is written down, and `checked`, which checks every line of it."""
+"""Drafts of derivations: written down, checked line by line, tried with lines changed; derive by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from itertools import product
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from lattend.counts.terms.notations import PLAIN
 from lattend.counts.terms.term import Term, read_term
-from lattend.errors import DerivationError
+from lattend.errors import DerivationError, DomainError, LattendError, NamingError, TextError
 from lattend.study.derivations.derivation import Derivation, DerivedLine
 from lattend.study.derivations.evaluation import Environment, define, evaluate
-from lattend.study.exact.identity import is_zero, limit
-from lattend.study.exact.sign import sign_of
+from lattend.study.exact.sign import is_zero, limit, sign_of
 from lattend.study.exact.writing import format_exact
+from lattend.wording import close_names, cut
 
 SEED = 14
 
@@ -34,7 +35,7 @@ class Link:
 
 
 class Ground(Protocol):
-    """What a chain is checked on."""
+    """The protocol of a check: the cases that every line of a chain must hold on."""
 
     def check(self, before: Term, link: Link, after: Term) -> str:
         """How the link from `before` to `after` was checked; raises DerivationError where it fails."""
@@ -168,3 +169,113 @@ def _shown(value: Any) -> str:
     entries = [format_exact(entry) for entry in np.ravel(value)]
     text = entries[0] if np.ndim(value) == 0 else f"({', '.join(entries)})"
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+Verdict = Literal["holds", "refuted", "unread"]
+# What a formula of another kind than its line may raise where it is worked out
+NO_VALUE = (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError, RecursionError)
+
+
+@dataclass(frozen=True)
+class TriedLine:
+    """A line as it was typed, and what became of it.
+
+    `line` is None where it was not read; then `place` has the characters that the words speak of. A line
+    that holds says how it was checked, a refuted one what both sides are.
+    """
+
+    text: str
+    line: DerivedLine | None
+    verdict: Verdict
+    said: str
+    place: tuple[int, int] = (0, 0)
+
+
+def tried(draft: Draft, changes: Mapping[int, str] | None = None) -> list[TriedLine]:
+    """Every line of the draft, those in `changes` by number from 1 with other right sides.
+
+    A line is judged as it follows from the one before, so that a wrong line refutes itself and, where the
+    next one was right, the next.
+
+    >>> from lattend.study.derivations.draft import draft
+    >>> [line.verdict for line in tried(draft("causal")(), {6: "n (n - 1)/2"})][-2:]
+    ['holds', 'refuted']
+    """
+    changed = dict(changes or {})
+    total = sum(len(chain.links) for chain in draft.chains)
+    for number in changed:
+        if not 1 <= number <= total:
+            raise DomainError(f"{draft.name} has lines 1 to {total}, and no {number}")
+    lines: list[TriedLine] = []
+    for chain in draft.chains:
+        before = draft.read(chain.left)
+        for index, link in enumerate(chain.links):
+            text = changed.get(len(lines) + 1, link.formula)
+            left = None if index else draft.read(chain.left)
+            lines.append(_tried(draft, chain, left, before, replace(link, formula=text)))
+            line = lines[-1].line
+            before = before if line is None else line.right
+    return lines
+
+
+def _tried(draft: Draft, chain: Chain, left: Term | None, before: Term, link: Link) -> TriedLine:
+    text = link.formula
+    try:
+        after = draft.read(text)
+    except TextError as error:
+        return TriedLine(text, None, "unread", error.message, (error.start, error.end))
+    line = DerivedLine(left, link.relation, after, link.reason, "", link.domain)
+    try:
+        how = chain.ground.check(before, link, after)
+    except TextError as error:
+        return TriedLine(text, line, "refuted", error.message, (error.start, error.end))
+    except LattendError as error:
+        return TriedLine(text, line, "refuted", str(error))
+    except NO_VALUE:
+        no_value = f"{PLAIN.write(after)} has no value of the kind that this line is of"
+        return TriedLine(text, line, "refuted", no_value)
+    return TriedLine(text, replace(line, checked=how), "holds", how)
+
+
+# The file that each one is written in, in the order they are listed
+HOMES: Mapping[str, str] = {
+    "causal": "pair_sums",
+    "strided": "pair_sums",
+    "windowed": "pair_sums",
+    "mhsa": "heads",
+    "quadratic": "heads",
+    "limit": "heads",
+    "convolution": "convolutions",
+    "flip": "convolutions",
+    "naive": "pair_sums",
+    "rnn2d": "pair_sums",
+    "steer": "heads",
+    "elbo": "evidence",
+    "game": "game_step",
+}
+
+
+def derive(name: str, **options: Any) -> Derivation:
+    """The derivation of this name, every line of it checked.
+
+    >>> derivation = derive("causal")
+    >>> print(derivation.lines[-1])
+    = n(n + 1)/2
+    >>> print(derivation.lines[-1].checked)
+    proved to be the number of pairs where n >= 0
+    """
+    return checked(draft(name)(**options))
+
+
+def draft(name: str) -> Callable[..., Draft]:
+    """The function that writes down the derivation of this name."""
+    if name not in HOMES:
+        close = close_names(str(name).lower(), HOMES)
+        hint = f"did you mean {close[0]}? There" if close else "there"
+        raise NamingError(f'there is no derivation "{cut(str(name))}"; {hint} are {", ".join(HOMES)}')
+    return getattr(import_module(f"lattend.study.derivations.{HOMES[name]}"), name)
+
+
+def listed() -> dict[str, str]:
+    """Every name and what is derived."""
+    return {name: (draft(name).__doc__ or "").splitlines()[0].rstrip(".") for name in HOMES}

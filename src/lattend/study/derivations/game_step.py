@@ -14,9 +14,9 @@ from lattend.study.derivations.evaluation import Environment, vector
 from lattend.study.exact.function import symbols
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.writing import format_exact
+from lattend.study.games.fields import StepMap
 from lattend.study.games.game import Game
 from lattend.study.games.methods import Method
-from lattend.study.games.step_map import StepMap
 
 PLACES = 5
 STEP = "h"  # the letter of a step that stays open

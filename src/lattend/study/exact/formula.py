@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import sympy
 
 from lattend.errors import Suggestion, TextError
-from lattend.rules.language.grammar import Parsed, Parser
-from lattend.rules.language.tokens import Kind, Source, Token, scan
+from lattend.rules.language.grammar import Kind, Parsed, Parser, Source, Token, scan
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "exp": sympy.exp,

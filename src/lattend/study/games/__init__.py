@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from lattend.study.games.equilibria import Equilibrium as Equilibrium
     from lattend.study.games.game import Game as Game
     from lattend.study.games.game import dirac as dirac
-    from lattend.study.games.gan import ring as ring
     from lattend.study.games.methods import alternating as alternating
     from lattend.study.games.methods import consensus as consensus
     from lattend.study.games.methods import extragradient as extragradient
@@ -32,10 +31,11 @@ if TYPE_CHECKING:
     from lattend.study.games.modes import RingRun as RingRun
     from lattend.study.games.modes import draw_runs as draw_runs
     from lattend.study.games.orbit import Orbit as Orbit
+    from lattend.study.games.pictures import compare_methods as compare_methods
     from lattend.study.games.pictures import compare_orbits as compare_orbits
     from lattend.study.games.pictures import distances as distances
     from lattend.study.games.pictures import portrait as portrait
-    from lattend.study.games.table import compare_methods as compare_methods
+    from lattend.study.games.tensors import ring as ring
 
 # Where each name lives, loaded when it is first used; no file has the name of what it gives, because
 # importing the file would put the module in its place
@@ -43,13 +43,12 @@ _HOME = homes(
     "lattend.study.games",
     {
         "game": "Game dirac",
-        "gan": "ring",
+        "tensors": "ring",
         "methods": "simultaneous alternating optimistic extragradient momentum consensus gradient_penalty",
         "orbit": "Orbit",
         "analysis": "Analysis",
         "equilibria": "Equilibria Equilibrium",
-        "pictures": "portrait distances compare_orbits",
-        "table": "compare_methods",
+        "pictures": "portrait distances compare_orbits compare_methods",
         "modes": "Ring RingRun draw_runs",
     },
 )

@@ -14,21 +14,24 @@ import numpy as np
 from lattend.errors import DomainError, NamingError, NoClosedForm
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn, Shown
-from lattend.study.exact.field import NumberField, number_field
+from lattend.study.exact.eigenvalues import (
+    all_of_period,
+    eigenvalues,
+    form_change,
+    periodic,
+    quadratic_invariants,
+)
 from lattend.study.exact.function import as_float, symbols
-from lattend.study.exact.numbers import exact
-from lattend.study.exact.powers.eigenvalues import eigenvalues
-from lattend.study.exact.powers.invariants import all_of_period, form_change, periodic, quadratic_invariants
-from lattend.study.exact.powers.matrix import Behaviour, H, MatrixOfH, Range, merged
-from lattend.study.exact.powers.radius import RadiusPiece, least_radius, radius, radius_at
+from lattend.study.exact.matrix import Behaviour, H, MatrixOfH, Range, merged
+from lattend.study.exact.numbers import NumberField, exact, number_field
+from lattend.study.exact.radius import RadiusPiece, least_radius, radius, radius_at
 from lattend.study.exact.roots import near
 from lattend.study.exact.sign import inertia, sign_of
 from lattend.study.exact.writing import format_exact, has_no_formula, number_text
 from lattend.study.games.equilibria import Equilibrium, confirmed, hessian, least, where
-from lattend.study.games.fields import step_rows
+from lattend.study.games.fields import StepMap, step_map, step_rows
 from lattend.study.games.methods import Method
 from lattend.study.games.reports import analysis_data, analysis_report, behaviour_text, factor_text
-from lattend.study.games.step_map import StepMap, step_map
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -50,7 +53,7 @@ class Best:
 
 @dataclass(frozen=True)
 class StepOutcome(Shown):
-    """What happens at one step: kind, the factor by which distances shrink or grow a step, and the period.
+    """The outcome at one step: its kind, the factor by which distances change a step, and the period.
 
     kind is converges, settles (on one of many equilibria), cycles, grows, diverges, or undecided.
     """
@@ -119,7 +122,7 @@ class Analysis(Drawn, Printed):
         return merged([replace(one, behaviour=self._decided(one.behaviour)) for one in all_ranges])
 
     def _decided(self, powers: Behaviour | None) -> Behaviour | None:
-        """What the game does where its linear part does this.
+        """The behaviour of the game, from that of its linear part.
 
         With eigenvalues on the unit circle only a linear gradient decides, and what settles may do so away
         from the equilibria.
@@ -233,7 +236,7 @@ class Analysis(Drawn, Printed):
         return self._moved(form), lines
 
     def at(self, step: Any) -> StepOutcome:
-        """What happens at one step h of the minimiser.
+        """The outcome at one step h of the minimiser.
 
         >>> from lattend.study.games.game import Game
         >>> Game("p*q").analyse("alternating").at(1).period
@@ -262,7 +265,7 @@ class Analysis(Drawn, Printed):
 
     @cached_property
     def here(self) -> StepOutcome | None:
-        """What happens at the step that was asked for."""
+        """The outcome at the step that was asked for."""
         return None if self.step is None else self.at(self.step)
 
     def float_factor(self, h: Any) -> float:
@@ -286,7 +289,7 @@ class Analysis(Drawn, Printed):
         return analysis_data(self)
 
     def report(self) -> Report:
-        """What is proved, and for which steps."""
+        """The proved behaviour by ranges of steps."""
         return analysis_report(self)
 
     def __repr__(self) -> str:

@@ -14,11 +14,10 @@ from lattend.errors import DomainError
 from lattend.report.numbers import significant
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
-from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import first_change
-from lattend.study.exact.numbers import exact
+from lattend.study.exact.numbers import NumberField, exact, number_field
+from lattend.study.exact.roots import solve
 from lattend.study.exact.sign import Inertia, inertia
-from lattend.study.exact.systems import solve
 from lattend.study.exact.writing import format_exact, has_no_formula, number_text
 
 if TYPE_CHECKING:
@@ -85,6 +84,8 @@ class Equilibrium(Drawn):
 class Equilibria(Drawn, Printed):
     """The equilibria of a game, all of them if `complete`; `curve` tells of those that fill a line."""
 
+    JSON = "game=game.text equilibria=points complete curve note"
+
     game: Game
     points: tuple[Equilibrium, ...]
     complete: bool
@@ -127,18 +128,8 @@ class Equilibria(Drawn, Printed):
 
         return with_equilibria(self)
 
-    def json(self) -> dict[str, Any]:
-        """The equilibria as plain data."""
-        return {
-            "game": self.game.text,
-            "equilibria": [one.json() for one in self.points],
-            "complete": self.complete,
-            "curve": list(self.curve),
-            "note": self.note,
-        }
-
     def report(self) -> Report:
-        """Where each equilibrium is, and what it is."""
+        """Each equilibrium and its kind."""
         from lattend.study.games.reports import equilibria_report
 
         return equilibria_report(self)
@@ -191,7 +182,7 @@ def confirmed(game: Game, point: Sequence[Any]) -> Equilibrium:
 def classified(
     game: Game, point: tuple[Any, ...], numbers: NumberField, values: Sequence[Any]
 ) -> Equilibrium:
-    """What the point is, from the second derivatives in its own number field."""
+    """The kind of a point, from the second derivatives in its own number field."""
     rows = game.field(numbers.of).hessian(values)
     exactly = [[numbers.element(x) for x in row] for row in rows]
     return Equilibrium(game, tuple(point), *_exact_kind(game, point, exactly, numbers.domain))
@@ -230,7 +221,7 @@ def _kind(
     count: Callable[[list[list[Any]]], Inertia],
     tie: Callable[[Sequence[str], int], str],
 ) -> tuple[str, str]:
-    """What the signs of second derivatives make of a point; `tie` says who holds where some are 0.
+    """The kind of a point by the signs of second derivatives; `tie` decides where some are 0.
 
     Against the maximiser's best answers the minimiser sees the curvature A - B C⁻¹ B'. With C below 0 that
     is above 0 if the whole matrix ((A, B), (B', C)) has an eigenvalue above 0 for each of the minimiser's
@@ -288,7 +279,7 @@ def _exactly(game: Game, point: tuple[Any, ...]) -> Equilibrium:
 
 
 def by_decimals(game: Game, point: tuple[float, ...]) -> Equilibrium:
-    """What a point known by its decimals is; a sign counts only well away from 0."""
+    """The kind of a point that is known by decimals; a sign counts only well away from 0."""
     rows = np.array(game.field().hessian(point), dtype=float)
     doubt = CLEAR * max(1.0, float(np.abs(rows).max()))
 
@@ -331,7 +322,7 @@ def search(game: Game) -> tuple[list[tuple[Any, ...]], int]:
 
 
 def least(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    """Where a function of one number is least between two ends, and its value there, to about six digits."""
+    """The minimum of a function of one number between two ends, as (x, value), to about six digits."""
     best = (low, float("inf"))
     for _ in range(6):  # each round looks at 63 places, then about the lowest of them
         gap = (high - low) / 64
@@ -341,7 +332,7 @@ def least(function: Callable[[float], float], low: float, high: float) -> tuple[
 
 
 def _newton(field: Any, starts: Floats, *, together: bool) -> Floats:
-    """Where Newton's method ends in -3 … 3, a row each, of those starts from which it does.
+    """The points in -3 … 3 where Newton's method ends, a row for each start from which it does.
 
     Far out a gradient may fade without ever being 0: a place counts only where curvature holds it.
     """

@@ -26,8 +26,8 @@ from lattend.wording import close_names
 if TYPE_CHECKING:
     from lattend.study.games.analysis import Analysis
     from lattend.study.games.equilibria import Equilibria
+    from lattend.study.games.fields import StepMap
     from lattend.study.games.orbit import Orbit
-    from lattend.study.games.step_map import StepMap
     from lattend.study.games.tensors import TensorField
 
 Names = str | Sequence[str] | None
@@ -163,7 +163,7 @@ class Game(Shown):
         >>> print(Game("p*q").map(step=1))
         p' = -q, q' = p + q, f' = -q*(p + q)
         """
-        from lattend.study.games.step_map import step_map
+        from lattend.study.games.fields import step_map
 
         if step is None and "h" in self.names:
             raise NamingError("h is the step of a map; call the game's own h something else, or give step=")
@@ -193,7 +193,7 @@ class Game(Shown):
         return re.sub(r"\b([pq])(?= first)", lambda found: players[found[1]], str(method))
 
     def equilibria(self) -> Equilibria:
-        """Where the gradient is 0: all of them for polynomials, exactly, and what each one is."""
+        """The points where the gradient is 0, exact and complete for polynomials, with the kind of each."""
         return self._equilibria
 
     @cached_property

@@ -15,7 +15,7 @@ from inspect import signature
 from typing import Any, ClassVar, Protocol
 
 from lattend.errors import DomainError, NamingError
-from lattend.study.exact.field import fraction
+from lattend.study.exact.numbers import fraction
 
 Vector = Any  # numbers in a row that add and scale: a numpy array of any numbers, a torch tensor
 State = tuple[Vector, ...]
@@ -24,7 +24,7 @@ TURNS: dict[str | None, tuple[str, ...]] = {None: ("pq",), "p": ("p", "q"), "q":
 
 
 class Field(Protocol):
-    """What a method asks of a game."""
+    """The protocol of a game's gradients, for methods."""
 
     def gradient(self, p: Vector, q: Vector, movers: str = "pq") -> tuple[Vector, Vector]:
         """∂f/∂p and ∂f/∂q."""
@@ -86,7 +86,7 @@ class _InTurn(Method):
         return p - down * h[0], q + up * h[1]
 
     def slope(self, field: Field, p: Vector, q: Vector, movers: str) -> tuple[Vector, Vector]:
-        """What p goes down and q goes up."""
+        """The directions that p goes down and q goes up."""
         return field.gradient(p, q, movers)
 
     def order(self) -> str:
@@ -106,7 +106,7 @@ class _Alternating(_InTurn):
 
 @dataclass(frozen=True)
 class _Weighted(_InTurn):
-    """What is added to the gradient has a weight."""
+    """Methods that add something to the gradient, with a weight."""
 
     weight: Fraction = Fraction(1)
 
@@ -271,7 +271,7 @@ def method_of(wanted: Method | str, **options: Any) -> Method:
 
 
 def options_of(name: str) -> list[str]:
-    """What the method of this name can be told.
+    """The options of the method of this name.
 
     >>> options_of("momentum")
     ['mass', 'first']

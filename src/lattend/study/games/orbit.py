@@ -13,13 +13,12 @@ import numpy as np
 from lattend.errors import DomainError
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
-from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import as_float
+from lattend.study.exact.numbers import NumberField, number_field
 from lattend.study.exact.writing import format_exact
-from lattend.study.games.fields import SymbolicField
+from lattend.study.games.fields import StepMap, SymbolicField, step_map
 from lattend.study.games.methods import Method, State
 from lattend.study.games.reports import format_coordinate, orbit_report
-from lattend.study.games.step_map import StepMap, step_map
 from lattend.wording import many
 
 if TYPE_CHECKING:

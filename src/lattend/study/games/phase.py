@@ -23,7 +23,7 @@ from lattend.draw.charts.chart import (
 )
 from lattend.errors import LattendError
 from lattend.study.exact.function import Function, symbols
-from lattend.study.exact.powers.matrix import H
+from lattend.study.exact.matrix import H
 from lattend.study.games.equilibria import Equilibrium, confirmed
 from lattend.study.games.game import Game
 from lattend.study.games.orbit import Orbit
@@ -137,7 +137,7 @@ def window(points: Sequence[Sequence[float]]) -> tuple[Ends, Ends]:
 
 
 def _field(game: Game, x: Ends, y: Ends) -> Arrows:
-    """Where both players are drawn to, −∂f/∂p and ∂f/∂q, the longer the stronger."""
+    """Arrows of −∂f/∂p and ∂f/∂q, longer where they are stronger."""
     gap = (x[1] - x[0]) / ARROWS, (y[1] - y[0]) / ARROWS
     places = [
         (x[0] + gap[0] * (col + 0.5), y[0] + gap[1] * (row + 0.5))
@@ -246,7 +246,7 @@ class Rest:
         return orbit.floats - (feet.floats if feet else 0.0)
 
     def places(self, orbits: Sequence[Orbit], axes: Sequence[int]) -> Places:
-        """Where they are on a plane, those that solve the game first; on a line, that of each orbit."""
+        """The equilibria on a plane, those that solve the game first; on a line, one for each orbit."""
         positions = [one.floats for one in sorted(self.points, key=lambda one: one.kind == "none")]
         if self.line and orbits:
             positions = [self.foot(orbit) for orbit in orbits]

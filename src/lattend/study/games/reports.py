@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from lattend.counts.formula_latex import maths
+from lattend.counts.latex import maths
 from lattend.report.maths import Maths, Sentence, marked
 from lattend.report.numbers import significant
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
 from lattend.study.exact.function import as_float, symbols
-from lattend.study.exact.powers.matrix import Behaviour, H, MatrixOfH, Range
-from lattend.study.exact.powers.radius import RadiusPiece
+from lattend.study.exact.matrix import Behaviour, H, MatrixOfH, Range
+from lattend.study.exact.radius import RadiusPiece
 from lattend.study.exact.roots import at_most
 from lattend.study.exact.writing import (
     LONGEST,
@@ -31,8 +31,8 @@ from lattend.wording import many
 if TYPE_CHECKING:
     from lattend.study.games.analysis import Analysis, StepOutcome
     from lattend.study.games.equilibria import Equilibria
+    from lattend.study.games.fields import StepMap
     from lattend.study.games.orbit import Orbit
-    from lattend.study.games.step_map import StepMap
 
 MOST_ROWS = 24  # of an orbit's table
 LONGEST_EXACT = 24  # characters of a coordinate
@@ -256,7 +256,7 @@ def _matrix(matrix: MatrixOfH) -> Maths:
 
 
 def outcome_words(outcome: StepOutcome) -> str:
-    """What a method does at a step, with the formulas in it."""
+    """An outcome in words, with its formulas marked."""
     return marked(
         str(outcome),
         [maths(f"M^{outcome.period} = 1") if outcome.period else maths(factor_text(outcome.factor))],

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lattend.study.generative.linear import LinearGaussian as LinearGaussian
     from lattend.study.generative.linear_picture import draw_linear as draw_linear
     from lattend.study.generative.vae import VAE as VAE
-    from lattend.study.images.handwritten import digits as digits
+    from lattend.study.image_sets import digits as digits
 
 # Where each name lives, loaded when it is first used; no file has the name of what it gives, because
 # importing the file would put the module in its place: `elbo` is in bound.py
@@ -54,7 +54,7 @@ _HOME = homes(
         "vae": "VAE",
         "completion": "complete_digits Completion",
     },
-) | {"digits": "lattend.study.images.handwritten"}
+) | {"digits": "lattend.study.image_sets"}
 PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")  # of `lattend elbo digits --show`
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.study.generative", _HOME)

@@ -2,20 +2,124 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from lattend.errors import DomainError, TensorError
+from lattend.errors import DomainError, NamingError, TensorError
 from lattend.report.numbers import format_error
-from lattend.report.report import Report
+from lattend.report.report import Printed, Report
 from lattend.report.table import Facts
 from lattend.study.generative import divergence
 from lattend.study.generative.checks import check_data, choice, count, real
-from lattend.study.generative.distributions import Bernoulli, Categorical, Distribution
-from lattend.study.generative.terms import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
+from lattend.study.generative.distributions import Bernoulli, Categorical, Distribution, Gaussian
+from lattend.study.generative.divergence import read, summed
+from lattend.wording import many
+
+UNITS = ("nats", "bits/dim")
+Decode = Callable[[Tensor], Any]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EvidenceBound(Printed):
+    """A lower bound of log p(x), in one of the units."""
+
+    dimensions: int  # numbers in one example
+    unit: str = "nats"
+
+    def __post_init__(self) -> None:
+        choice("unit", self.unit, UNITS)
+
+    @property
+    def factor(self) -> float:
+        """The factor from nats to the unit: 1, or 1 / (D log 2) for bits in each of D."""
+        return 1.0 if self.unit == "nats" else 1 / (self.dimensions * math.log(2))
+
+    def mean_of(self, examples: int) -> str:
+        """A description of the examples that the bound is a mean over."""
+        return f"mean of {many(examples, 'example')} of {many(self.dimensions, 'number')}"
+
+    def into(self, unit: str) -> Self:
+        """The same bound in "nats" or "bits/dim"."""
+        return replace(self, unit=unit)
+
+    @property
+    @abstractmethod
+    def values(self) -> Tensor:
+        """The bound of each example, [batch]."""
+
+    @property
+    def population_error(self) -> float | None:
+        """The standard error of value for the population of the batch; None when there is one example."""
+        values = self.values.detach().double()
+        return None if len(values) < 2 else values.std().item() / math.sqrt(len(values))
+
+    def error_of(self, estimates: Tensor) -> float | None:
+        """The standard error of the mean of estimates [samples, batch] for this batch; None from one sample.
+
+        Each example is the mean of its samples, so its variance is that of one divided by their number.
+        """
+        samples, batch = estimates.shape
+        if samples < 2:
+            return None
+        variances = estimates.detach().double().var(0)
+        return math.sqrt(variances.sum().item() / samples) / batch * self.factor
+
+
+def pair(x: Tensor, posterior: Any, prior: Any) -> tuple[Distribution, Distribution]:
+    """The posterior and the prior; without one, the standard normal of the posterior's vectors."""
+    q = read("posterior", posterior, drawn=True)
+    if not q.shape or q.shape[0] != len(x):
+        raise TensorError(
+            f"x has {len(x)} examples and draws of the posterior have shape {tuple(q.shape)}; "
+            "the posterior has one distribution for each example, along its first axis"
+        )
+    if prior is not None:
+        p = read("prior", prior)
+        if len(p.shape) > len(q.shape):
+            raise TensorError(
+                f"draws of the posterior have shape {tuple(q.shape)}, those of the prior {tuple(p.shape)}; "
+                "the prior has the same axes, or fewer"
+            )
+        return q, p
+    if not q.reparameterised:
+        raise NamingError(f"a posterior {q!r} has no usual prior; give prior=")
+    kind = q.mean if isinstance(q, Gaussian) else q.sample()
+    return q, Gaussian(torch.zeros(q.shape[-1:], dtype=kind.dtype, device=kind.device), 1)
+
+
+def log_likelihood(x: Tensor, z: Tensor, decode: Decode) -> Tensor:
+    """Log p(x|z) [samples, batch], summed over all that one example is made of."""
+    if not callable(decode):
+        raise TensorError(f"decode must be a function from z to a distribution, got {type(decode).__name__}")
+    observed = read("what decode(z) gives", decode(z))
+    wanted = (len(z), *x.shape)
+    if tuple(observed.shape) != wanted:
+        raise TensorError(
+            f"z is {_text(z.shape)} and x {_text(x.shape)}, so decode(z) has draws {_text(wanted)}, "
+            f"samples and batch first; got {_text(observed.shape)}"
+        )
+    return summed(observed.log_prob(x), 2)
+
+
+def log_prob(name: str, p: Distribution, z: Tensor) -> Tensor:
+    """Log of the density of z [samples, batch, ...], summed to [samples, batch]."""
+    total = summed(p.log_prob(z), 2)
+    if total.shape != z.shape[:2]:
+        raise TensorError(
+            f"{name} gives log-probabilities {_text(total.shape)} for z {_text(z.shape)}; "
+            f"[samples, batch] is {_text(z.shape[:2])}"
+        )
+    return total
+
+
+def _text(shape: Any) -> str:
+    return f"[{', '.join(map(str, shape))}]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,22 +168,22 @@ class ELBO(EvidenceBound):
 
     @property
     def loss(self) -> Tensor:
-        """What training minimises, in nats."""
+        """The loss of training, in nats."""
         return self.penalty - _expected(self.log_likelihoods, self.probabilities).mean()
 
     @property
     def standard_error(self) -> float | None:
-        """Of value as the bound for this batch: 0 where all z are summed, None when there is one sample."""
+        """The standard error of value for this batch: 0 where all z are summed, None from one sample."""
         return self._error(self.log_likelihoods - self.divergences)
 
     @property
     def reconstruction_error(self) -> float | None:
-        """Of reconstruction: 0 where all z are summed, None when there is one sample."""
+        """The standard error of reconstruction: 0 where all z are summed, None from one sample."""
         return self._error(self.log_likelihoods)
 
     @property
     def kl_error(self) -> float | None:
-        """Of kl: 0 in closed form, None when it is from one sample."""
+        """The standard error of kl: 0 in closed form, None from one sample."""
         return 0.0 if self.closed else self._error(self.divergences)
 
     def _error(self, estimates: Tensor) -> float | None:

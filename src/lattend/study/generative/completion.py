@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,8 +23,8 @@ from lattend.report.table import Facts, Table
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, seeded
 from lattend.study.generative.pictures import GREYS, side_by_side
-from lattend.study.images.handwritten import LEVELS, SIZE, Digits, digits
-from lattend.study.training import one_thread, warm_cosine
+from lattend.study.image_sets import LEVELS, SIZE, Digits, digits
+from lattend.study.training import one_thread, take_step, warm_cosine
 from lattend.wording import many
 
 EPOCHS = 8
@@ -53,6 +53,8 @@ class CompletionEpoch:
 class Completion(Printed):
     """A trained model, its nats on test digits beside those of tables, and what it draws."""
 
+    JSON = "nats seed epochs=history"
+
     model: PixelModel
     data: Digits
     nats: dict[str, float]  # by model, the mean of −log p of a test digit
@@ -75,10 +77,6 @@ class Completion(Printed):
         trained = f"{parameters:,} parameters, {epochs} of {len(self.data.train):,} digits"
         rows = [(name, f"{format_fixed(nats)} nats a test digit") for name, nats in self.nats.items()]
         return (*rows, ("trained", trained))
-
-    def json(self) -> dict[str, Any]:
-        """The nats and the epochs as plain data."""
-        return {"nats": self.nats, "seed": self.seed, "epochs": [asdict(epoch) for epoch in self.history]}
 
     def draw(self, given: str = "top", samples: int = 3, particles: int = 1) -> Picture:
         """One test digit of each kind, what is given of it, and completions drawn from the model."""
@@ -163,13 +161,9 @@ def _fit(
     for epoch in range(epochs):
         total = 0.0
         for step, batch in enumerate(torch.randperm(len(images)).split(BATCH)[:steps]):
-            for group in optimiser.param_groups:
-                group["lr"] = RATE * warm_cosine((epoch + step / steps) / epochs) + 1e-5
+            rate = RATE * warm_cosine((epoch + step / steps) / epochs) + 1e-5
             loss = model.nats(images[batch]).mean()
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-            optimiser.step()
+            take_step(model, optimiser, loss, [rate], CLIP)
             total += float(loss.detach())
         done = CompletionEpoch(epoch + 1, epochs, total / steps, time.monotonic() - start)
         if progress is not None:

@@ -18,13 +18,13 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 class Distribution(Protocol):
-    """What `elbo` and `importance` ask of a posterior, a prior, and what a decoder gives."""
+    """The protocol of posteriors, priors and what decoders give, for `elbo` and `importance`."""
 
     reparameterised: bool  # whether gradients flow through samples
 
     @property
     def shape(self) -> torch.Size:
-        """Of one draw."""
+        """The shape of one draw."""
         ...
 
     def log_prob(self, x: Tensor) -> Tensor: ...
@@ -97,7 +97,7 @@ class Gaussian:
 
     @property
     def shape(self) -> torch.Size:
-        """Of one draw."""
+        """The shape of one draw."""
         return self.mean.shape
 
     @property
@@ -112,7 +112,7 @@ class Gaussian:
 
     @property
     def variance(self) -> Tensor:
-        """Of each component."""
+        """The variance of each component."""
         return self.log_variance.exp() if self._cholesky is None else self._cholesky.square().sum(-1)
 
     @property
@@ -183,7 +183,7 @@ class Bernoulli:
 
     @property
     def shape(self) -> torch.Size:
-        """Of one draw."""
+        """The shape of one draw."""
         return self.logits.shape
 
     @property
@@ -246,7 +246,7 @@ class Categorical:
 
     @property
     def shape(self) -> torch.Size:
-        """Of one draw."""
+        """The shape of one draw."""
         return self.logits.shape[:-1]
 
     @property

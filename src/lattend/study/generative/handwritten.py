@@ -19,7 +19,7 @@ from lattend.study.generative.checks import choice, count, seeded
 from lattend.study.generative.importance_bound import Importance
 from lattend.study.generative.training import Epoch
 from lattend.study.generative.vae import VAE
-from lattend.study.images.handwritten import SIZE, Digits, digits
+from lattend.study.image_sets import SIZE, Digits, digits
 from lattend.wording import many
 
 EPOCHS = 40

@@ -12,10 +12,10 @@ from torch import Tensor
 from lattend.report.numbers import format_error, format_fixed
 from lattend.report.report import Report
 from lattend.report.table import Facts
+from lattend.study.generative.bound import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
 from lattend.study.generative.checks import check_data, choice, count
 from lattend.study.generative.distributions import Distribution
 from lattend.study.generative.divergence import score
-from lattend.study.generative.terms import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
 from lattend.wording import many
 
 
@@ -46,12 +46,12 @@ class Importance(EvidenceBound):
 
     @property
     def loss(self) -> Tensor:
-        """What training minimises: −value, in nats."""
+        """The loss of training: −value, in nats."""
         return -self.bounds.mean()
 
     @property
     def standard_error(self) -> float | None:
-        """Of value as the bound for this batch, from the repeats; None when k = samples = 1.
+        """The standard error of value for this batch, from the repeats; None when k = samples = 1.
 
         When samples = 1 it comes from the spread of the weights: the variance of the log of their mean is
         about (Σ w² / (Σ w)² − 1/k) · k / (k − 1), too small where few weights count.

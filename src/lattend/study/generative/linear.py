@@ -14,8 +14,7 @@ from lattend.report.report import Printed, Report
 from lattend.report.table import Facts
 from lattend.study.generative.checks import count, finite, floating, require, together
 from lattend.study.generative.distributions import LOG_2PI, Distribution, Gaussian
-from lattend.study.generative.divergence import kl
-from lattend.study.generative.from_torch import read
+from lattend.study.generative.divergence import kl, read
 from lattend.wording import many
 
 
@@ -131,7 +130,7 @@ class LinearGaussian:
 
     @property
     def prior(self) -> Gaussian:
-        """Of z: the standard normal."""
+        """The prior of z: the standard normal."""
         return Gaussian(self.W.new_zeros(self.W.shape[1]), 1)
 
     @property
@@ -156,7 +155,7 @@ class LinearGaussian:
 
     @property
     def precision(self) -> Tensor:
-        """Of the posterior, the same for every x: I + Wᵀ noise⁻¹ W."""
+        """The precision of the posterior, the same for every x: I + Wᵀ noise⁻¹ W."""
         eye = torch.eye(self.W.shape[1], dtype=self.W.dtype, device=self.W.device)
         return eye + self.W.T @ (self.W / self.noise[:, None])
 

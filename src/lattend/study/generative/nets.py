@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from lattend.cost.cost import Cost
 from lattend.cost.layers.conv import conv
 from lattend.cost.layers.tokenwise import linear, positions
-from lattend.cost.layers.transformer import joined
-from lattend.cost.layers.vae import bend, sample
+from lattend.cost.layers.transformer import bend, joined, sample
 from lattend.errors import DomainError
 
 
@@ -64,7 +63,7 @@ class MLP:
         return modules
 
     def cost(self) -> Cost:
-        """Of one example; with one hidden layer this is `lt.cost.vae`."""
+        """The cost of one example; with one hidden layer this is `lt.cost.vae`."""
         ends = linear(n=1, d_in=self.hidden[-1], d_out=2 * self.latent).named("mean and log-variance")
         back = linear(n=1, d_in=self.hidden[0], d_out=self.d)
         return joined(
@@ -142,7 +141,7 @@ class Conv:
         return Decoder(nn.Sequential(*layers), self.planes * math.prod(self.sizes[0]))
 
     def cost(self) -> Cost:
-        """Of one image; what the layout 2 × 2 moves is not counted."""
+        """The cost of one image, without what the layout 2 × 2 moves."""
         encoder: list[Cost] = []
         before = [self.image[1:], *self.sizes]
         for at, (c_in, c_out) in enumerate(itertools.pairwise((self.planes, *self.hidden))):

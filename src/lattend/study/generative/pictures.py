@@ -83,7 +83,7 @@ def interpolation(vae: VAE, a: Tensor, b: Tensor, steps: int) -> Picture:
 
 @torch.no_grad()
 def plane(vae: VAE, axes: tuple[int, int], steps: int) -> Picture:
-    """What is decoded where two latents have evenly spaced quantiles, the others 0."""
+    """Draws what is decoded where two latents have evenly spaced quantiles and the others are 0."""
     try:
         across, up = map(operator.index, axes)
     except (TypeError, ValueError):

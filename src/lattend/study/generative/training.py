@@ -18,7 +18,7 @@ from lattend.report.numbers import format_fixed, significant
 from lattend.report.shown import Drawn
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import count, real, seeded
-from lattend.study.training import Checkpoint, hash_of, warm_cosine
+from lattend.study.training import Checkpoint, hash_of, take_step, warm_cosine
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -130,17 +130,12 @@ def train(
         sums = torch.zeros(2, dtype=torch.float64)
         for step, rows in enumerate(torch.randperm(len(data)).split(plan.batch)[:steps]):
             passed = done + (step + 0.5) / steps  # epochs so far
-            for group in optimiser.param_groups:
-                group["lr"] = plan.rate_at(passed / plan.epochs)
             beta = vae.beta * (min(1.0, passed / plan.warm_up) if plan.warm_up else 1.0)
             bound = vae.elbo(data[rows].to(home), beta=beta)
             loss = bound.loss
             if not math.isfinite(loss.item()):
                 raise DomainError("the loss is not finite")
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(vae.parameters(), CLIP)
-            optimiser.step()
+            take_step(vae, optimiser, loss, [plan.rate_at(passed / plan.epochs)] * 2, CLIP)
             sums += torch.tensor([bound.reconstruction.item(), bound.kl.item()], dtype=torch.float64)
         reconstruction, kl = (sums / steps).tolist()
         return reconstruction, kl

@@ -132,7 +132,7 @@ class VAE(nn.Module):
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[Epoch], object] | None = None,
     ) -> History:
-        """So many epochs of AdamW, and the history of this VAE; its ELBO on `test` is found after each.
+        """Trains with AdamW and gives the history of this VAE, with its ELBO on `test` after each epoch.
 
         The learning rate rises to `rate` in the first tenth and falls to 0 along a cosine; beta rises to its
         value over `warm_up` epochs. `decay` is the weight decay. `seed` fixes batches and noise; torch's own
@@ -203,7 +203,7 @@ class VAE(nn.Module):
         return interpolation(self, a, b, steps)
 
     def draw_latent(self, x: Tensor, labels: Any = None, ax: Axes | None = None) -> Picture:
-        """Where images are in the latent plane, coloured by their labels, one for each image.
+        """A picture of images in the latent plane, coloured by their labels.
 
         Of more than two latents the plane has the principal axes.
         """
@@ -212,7 +212,7 @@ class VAE(nn.Module):
         return latent(self, x, labels).onto(ax)
 
     def draw_plane(self, axes: tuple[int, int] = (0, 1), steps: int = 9) -> Picture:
-        """What is decoded along two latents, across and up, at even quantiles of the prior, others 0."""
+        """A picture of what is decoded along two latents, at even quantiles of the prior."""
         from lattend.study.generative.pictures import plane
 
         return plane(self, axes, steps)
@@ -237,7 +237,7 @@ class VAE(nn.Module):
         return x
 
     def extra_repr(self) -> str:
-        """What its parts do not tell."""
+        """The settings, for the printed module."""
         names = f"decoder={self.decoder_name!r}, net={self.net_name!r}"
         return f"shape={tuple(self.shape)}, latent={self.latent}, {names}"
 

@@ -36,7 +36,7 @@ class ConfidenceInterval:
 
     @staticmethod
     def of(numbers: Sequence[float]) -> ConfidenceInterval:
-        """Of the mean of two to ten independent numbers, by Student's t.
+        """The interval of the mean of two to ten independent numbers, by Student's t.
 
         >>> ConfidenceInterval.of([1.0, 3.0])  # 2 ± 12.706 · √2/√2
         ConfidenceInterval(mean=2.0, low=-10.706, high=14.706)
@@ -131,6 +131,8 @@ class GradientClaim:
 class GradientVerdict(Printed):
     """Whether a claim holds: True, False, or None where the intervals leave it open; and by which numbers."""
 
+    JSON = "claim=claim.text holds stage=claim.stage because"
+
     claim: GradientClaim
     holds: bool | None
     because: str
@@ -145,14 +147,6 @@ class GradientVerdict(Printed):
 
     def report(self) -> Report:
         return Report(f"{self.claim.text}: {self.word}", [self.because], self.json())
-
-    def json(self) -> dict[str, Any]:
-        return {
-            "claim": self.claim.text,
-            "holds": self.holds,
-            "stage": self.claim.stage,
-            "because": self.because,
-        }
 
     __repr__ = Printed.__str__
 

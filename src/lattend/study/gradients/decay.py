@@ -35,6 +35,8 @@ LONGEST, WIDEST, MOST_STEPS = 513, 256, 100_000
 class Gradients:
     """‖∂y_T/∂x_{T−d}‖ of one network at one stage [seeds, distances], and its accuracy at recall [seeds]."""
 
+    JSON = "network stage trend factor accuracy sizes"
+
     network: str
     stage: str
     sizes: NDArray[np.float64]
@@ -128,6 +130,8 @@ def measure(
 class GradientStudy(Drawn, Printed):
     """Gradients of several networks by distance; `[name]` as they start, `[name, "after training"]`."""
 
+    JSON = "length width seeds steps seed networks=found"
+
     found: tuple[Gradients, ...]
     length: int
     width: int
@@ -187,7 +191,7 @@ class GradientStudy(Drawn, Printed):
         return name, *(format_number(float(one.mean[d]), 2) for d in self.distances)
 
     def _words(self) -> list[tuple[str, str]]:
-        """What the columns mean, and what they do not show."""
+        """The meaning of the columns, and what they do not show."""
         facts = [
             ("per step", "factor from distance to distance, fitted to log size; 95% interval over seeds"),
             (
@@ -206,27 +210,6 @@ class GradientStudy(Drawn, Printed):
     def draw(self) -> Picture:
         """Size against distance on a logarithmic scale, a line a network; after training beside it."""
         return figure_of_gradients(self)
-
-    def json(self) -> dict[str, Any]:
-        """All of it as plain data; `sizes` have a row for each seed and a column for each distance."""
-        return {
-            "length": self.length,
-            "width": self.width,
-            "seeds": self.seeds,
-            "steps": self.steps,
-            "seed": self.seed,
-            "networks": [
-                {
-                    "network": one.network,
-                    "stage": one.stage,
-                    "trend": one.trend,
-                    "factor": None if one.factor is None else vars(one.factor),
-                    "accuracy": one.accuracy.tolist(),
-                    "sizes": one.sizes.tolist(),
-                }
-                for one in self.found
-            ],
-        }
 
     __repr__ = Printed.__str__
 

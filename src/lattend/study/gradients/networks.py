@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from lattend.errors import NamingError
 from lattend.nn.grid.rnn import GridRNN
+from lattend.study.training import take_step
 from lattend.wording import close_names
 
 KERNEL = 5  # taps of the convolution
@@ -182,7 +183,7 @@ class Recall(nn.Module):
         return self.answer(self.network(self.symbols(symbols)))
 
     def draw(self, many: int) -> Tensor:
-        """So many sequences of random symbols."""
+        """Draws sequences of random symbols."""
         return torch.randint(SYMBOLS, (many, len(self.distances)), generator=self.random)
 
     def train_for(self, steps: int, report: Callable[[int, float], object]) -> None:
@@ -191,10 +192,7 @@ class Recall(nn.Module):
         for step in range(1, steps + 1):
             symbols = self.draw(BATCH)
             loss = functional.cross_entropy(self(symbols), symbols[:, 0])
-            optimiser.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(self.parameters(), LONGEST)
-            optimiser.step()
+            take_step(self, optimiser, loss, [RATE], LONGEST)
             if step % TOLD == 0 or step == steps:
                 report(step, float(loss.detach()))
 

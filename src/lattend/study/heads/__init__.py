@@ -19,12 +19,12 @@ from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
     from lattend.study.heads.findings import compare_records as compare_records
-    from lattend.study.heads.grid_fit import fit_grid as fit_grid
-    from lattend.study.heads.grid_fit import grid_distance as grid_distance
+    from lattend.study.heads.findings import fit_grid as fit_grid
+    from lattend.study.heads.findings import grid_distance as grid_distance
     from lattend.study.heads.record import Record as Record
     from lattend.study.heads.training import HeadNet as HeadNet
     from lattend.study.heads.training import train as train
-    from lattend.study.images.image_set import read_images as read_images
+    from lattend.study.image_sets import read_images as read_images
 
 # Where each name lives, loaded when it is first used
 _HOME = homes(
@@ -32,9 +32,8 @@ _HOME = homes(
     {
         "training": "train HeadNet",
         "record": "Record",
-        "findings": "compare_records",
-        "grid_fit": "grid_distance fit_grid",
+        "findings": "compare_records grid_distance fit_grid",
     },
-) | {"read_images": "lattend.study.images.image_set"}
+) | {"read_images": "lattend.study.image_sets"}
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.study.heads", _HOME)

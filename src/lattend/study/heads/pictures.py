@@ -17,10 +17,10 @@ import numpy as np
 
 from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
 from lattend.draw.picture import Picture
-from lattend.errors import LattendError
 from lattend.nn.attention.gaussian_heads import Floats, kernel_heads
 from lattend.nn.pictures.heads import COLOURS, crowded, draw_heads
 from lattend.report.numbers import format_share, significant
+from lattend.study.figures import checked_path
 from lattend.study.heads.findings import summary
 from lattend.study.heads.record import CONTROL, HeadMoment, HeadRun, Record
 
@@ -48,7 +48,7 @@ def wider(moment: HeadMoment, side: float) -> list[int]:
 
 
 def moment_title(record: Record, moment: HeadMoment, run: str) -> str:
-    """What is shown, and when."""
+    """The title of a moment: which run, and when."""
     held = ", centres held fixed" if run == CONTROL else ""
     when = (
         f"after {significant(moment.epoch, 6)} of {record.settings.epochs} epochs"
@@ -59,7 +59,7 @@ def moment_title(record: Record, moment: HeadMoment, run: str) -> str:
 
 
 def columns(layers: int) -> int:
-    """Of panels: two for four, three for six."""
+    """The number of panels in a row: two for four layers, three for six."""
     return layers if layers <= 3 else 2 if layers == 4 else 3
 
 
@@ -101,7 +101,7 @@ def draw_paths(record: Record) -> Picture:
 
 
 def _paths(title: str, ways: Floats, kernel: int, side: float) -> Chart:
-    """Of one layer, [moments, heads, (dy, dx)]; rows of an image count downwards, and a chart's upwards."""
+    """The chart of one layer's [moments, heads, (dy, dx)], with rows counted downwards as in images."""
     points = np.stack([ways[..., 1], -ways[..., 0]], -1)
     taps = [(head.centre[1], -head.centre[0]) for head in kernel_heads(kernel)]
     strokes = tuple(
@@ -187,13 +187,8 @@ SCALE = 1.0  # pixels a unit of the picture
 
 def animate(record: Record, path: str | os.PathLike[str], run: str) -> Path:
     """Writes the form that the ending names, and gives the path."""
-    path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise LattendError(f'cannot animate as "{path}": the ending is not one of {", ".join(ENDINGS)}')
-    if not path.parent.is_dir():
-        raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
-    path.write_bytes(gif(record, run) if ending == ".gif" else page(record, run).encode())
+    path = checked_path(path, "animate", ENDINGS)
+    path.write_bytes(gif(record, run) if path.suffix.lower() == ".gif" else page(record, run).encode())
     return path
 
 

@@ -16,10 +16,11 @@ import numpy as np
 
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.nn.attention.gaussian_heads import Floats, Head, isotropic
+from lattend.report.data import Data
 from lattend.report.numbers import format_fixed, format_share, significant
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
-from lattend.study.heads.grid_fit import grid_distance
+from lattend.study.heads.findings import grid_distance
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -35,7 +36,7 @@ FLATTEST = 1e-12  # α below which a head counts as flat, as wide as it is drawn
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """What was trained, and how; rows and columns of positions, each `patch` × `patch` pixels."""
+    """The data and settings of a training; positions are `patch` × `patch` pixels."""
 
     data: str
     train_images: int
@@ -59,8 +60,10 @@ class HeadSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class HeadMoment:
+class HeadMoment(Data):
     """All heads after so many epochs: centres [layers, heads, 2] as (dy, dx), and α [layers, heads]."""
+
+    JSON = "epoch centres alpha"
 
     epoch: float
     centres: Floats
@@ -125,9 +128,6 @@ class HeadMoment:
         off = self.centres - np.rint(self.centres)
         return np.hypot(off[..., 0], off[..., 1]).mean(-1)
 
-    def json(self) -> dict[str, Any]:
-        return {"epoch": self.epoch, "centres": self.centres.tolist(), "alpha": self.alpha.tolist()}
-
 
 @dataclass(frozen=True)
 class EpochResult:
@@ -140,8 +140,10 @@ class EpochResult:
 
 
 @dataclass
-class HeadRun:
+class HeadRun(Data):
     """One network's heads over time, and how well it does."""
+
+    JSON = "epochs moments"
 
     moments: list[HeadMoment] = field(default_factory=list[HeadMoment])
     epochs: list[EpochResult] = field(default_factory=list[EpochResult])
@@ -154,12 +156,6 @@ class HeadRun:
         known = [significant(moment.epoch, 6) for moment in self.moments]
         listed = ", ".join(known if len(known) <= 8 else (*known[:6], "…", known[-1]))
         raise DomainError(f"nothing was recorded at epoch {significant(epoch, 6)}; there are {listed}")
-
-    def json(self) -> dict[str, Any]:
-        return {
-            "epochs": [asdict(epoch) for epoch in self.epochs],
-            "moments": [moment.json() for moment in self.moments],
-        }
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> HeadRun:
@@ -224,13 +220,13 @@ class Record(Drawn, Printed):
         return Findings(self)
 
     def report(self) -> Report:
-        """What was found, as tables and sentences."""
+        """The findings as tables and sentences."""
         from lattend.study.heads.findings import report
 
         return report(self)
 
     def summary(self) -> dict[str, Any]:
-        """What the report says, in numbers."""
+        """The numbers of the report."""
         from lattend.study.heads.findings import summary
 
         return summary(self.findings)

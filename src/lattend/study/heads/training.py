@@ -16,8 +16,8 @@ from torch.nn import functional
 
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.nn.attention.attention import MultiHeadAttention
+from lattend.nn.attention.encodings import Quadratic
 from lattend.nn.attention.gaussian_heads import Head, check_many
-from lattend.nn.attention.quadratic import Quadratic
 from lattend.report.numbers import significant
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, real
@@ -31,8 +31,8 @@ from lattend.study.heads.record import (
     Progress,
     Record,
 )
-from lattend.study.images.image_set import NAMES, ImageSet, read_images
-from lattend.study.training import Checkpoint, hash_of, one_thread, warm_cosine
+from lattend.study.image_sets import NAMES, ImageSet, read_images
+from lattend.study.training import Checkpoint, hash_of, one_thread, take_step, warm_cosine
 
 SHARE = 4  # the numbers of a position over those of one head's value
 
@@ -119,7 +119,7 @@ class HeadNet(nn.Module):
 
     @property
     def encodings(self) -> list[Quadratic]:
-        """Of each layer."""
+        """The encoding of each layer."""
         return [block.attention.encoding for block in self.blocks if isinstance(block, HeadBlock)]
 
     def heads(self) -> list[list[Head]]:
@@ -197,122 +197,90 @@ def train(
     kept = None if checkpoint is None else Path(checkpoint)
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
-    runs: dict[str, HeadRun] = {}
-    trainings: list[_Training] = []
-    for name in (TRAINED, CONTROL)[: 1 + control]:
-        training = _Training(name, images, settings, kept and kept / f"{name}.pt")
-        runs[name] = training.complete(progress)
-        trainings.append(training)
-    for training in trainings:
-        training.forget()
-    return Record(settings, runs, sum(p.numel() for p in trainings[0].net.parameters()))
+    names = (TRAINED, CONTROL)[: 1 + control]
+    files = {name: None if kept is None else kept / f"{name}.pt" for name in names}
+    learned = {name: _learn(name, images, settings, files[name], progress) for name in names}
+    for file in filter(None, files.values()):
+        file.unlink(missing_ok=True)
+    parameters = sum(parameter.numel() for parameter in learned[TRAINED][1].parameters())
+    return Record(settings, {name: run for name, (run, _) in learned.items()}, parameters)
 
 
-class _Training:
-    """One network's training, from its first numbers or from its checkpoint."""
-
-    def __init__(self, name: str, images: ImageSet, settings: HeadSettings, path: Path | None) -> None:
-        self.name, self.settings, self.home = name, settings, torch.device(settings.device)
-        self.x, self.test = (
-            _scaled(part, images.train).to(self.home) for part in (images.train, images.test)
-        )
-        self.y, self.test_y = (
-            torch.tensor(labels, dtype=torch.long, device=self.home)
-            for labels in (images.train_labels, images.test_labels)
-        )
-        with torch.random.fork_rng([]):
-            torch.manual_seed(settings.seed)
-            self.net = HeadNet(
-                settings.channels,
-                settings.classes,
-                kernel=settings.kernel,
-                layers=settings.layers,
-                width=settings.width,
-                patch=settings.patch,
-                spread=settings.spread,
-            ).to(self.home)
-            self.random = torch.get_rng_state()
-        for encoding in self.net.encodings:
+def _learn(
+    name: str,
+    images: ImageSet,
+    settings: HeadSettings,
+    path: Path | None,
+    progress: Callable[[Progress], object] | None,
+) -> tuple[HeadRun, HeadNet]:
+    """Trains one network, from its first numbers or from its checkpoint; gives its run."""
+    home = torch.device(settings.device)
+    x, test = (_scaled(part, images.train).to(home) for part in (images.train, images.test))
+    y, test_y = (
+        torch.tensor(labels, dtype=torch.long, device=home)
+        for labels in (images.train_labels, images.test_labels)
+    )
+    with torch.enable_grad(), torch.random.fork_rng([]), one_thread():
+        torch.manual_seed(settings.seed)
+        sizes = {size: getattr(settings, size) for size in ("kernel", "layers", "width", "patch", "spread")}
+        net = HeadNet(settings.channels, settings.classes, **sizes).to(home)
+        for encoding in net.encodings:
             encoding.centres.requires_grad_(name == TRAINED)
-        places = [p for encoding in self.net.encodings for p in (encoding.centres, encoding.root)]
-        others = [p for p in self.net.parameters() if all(p is not place for place in places)]
-        self.optimiser = torch.optim.AdamW(
+        places = [p for encoding in net.encodings for p in (encoding.centres, encoding.root)]
+        others = [p for p in net.parameters() if all(p is not place for place in places)]
+        optimiser = torch.optim.AdamW(
             [{"params": others, "weight_decay": settings.decay}, {"params": places, "weight_decay": 0.0}]
         )
-        self.rates = (settings.rate, settings.rate * settings.centre_rate)
-        # What is left over comes in another order next time
-        self.steps = max(1, len(self.x) // settings.batch)
-        self.run, self.done, self.seconds = HeadRun([self._moment(0.0)]), 0, 0.0
-        self.file = path and self._checkpoint(path)
+        rates = settings.rate, settings.rate * settings.centre_rate
+        steps = max(1, len(x) // settings.batch)  # what is left over comes in another order next time
+        run, done, seconds = HeadRun([_moment(net, 0.0)]), 0, 0.0
+        which = asdict(settings) | {"run": name, "data": hash_of(x), "test": hash_of(test)}
+        which |= {"labels": hash_of(y), "test labels": hash_of(test_y)}
+        file = path and Checkpoint(path, "heads in training", which, net, optimiser, home)
 
-    def _checkpoint(self, path: Path) -> Checkpoint:
-        which = asdict(self.settings) | {"run": self.name}
-        which |= {"data": hash_of(self.x), "test": hash_of(self.test)}
-        which |= {"labels": hash_of(self.y), "test labels": hash_of(self.test_y)}
-        return Checkpoint(path, "heads in training", which, self.net, self.optimiser, self.home)
+        def resume(content: dict[str, Any]) -> None:
+            nonlocal run, done, seconds
+            run, done, seconds = HeadRun.of(content["record"]), content["done"], content["seconds"]
 
-    def complete(self, progress: Callable[[Progress], object] | None) -> HeadRun:
-        """All epochs that are left; torch's own random numbers and threads stay as they are."""
-        with torch.enable_grad(), torch.random.fork_rng([]), one_thread():
-            torch.set_rng_state(self.random)
-            if self.file is not None:
-                self.file.read(self._take_up)
-            while self.done < self.settings.epochs:
-                self._epoch()
-                if self.file is not None:
-                    self.file.write(done=self.done, seconds=self.seconds, record=self.run.json())
-                if progress is not None:
-                    last = self.run.epochs[-1], self.run.moments[-1]
-                    progress(Progress(self.name, self.settings.epochs, *last))
-        return self.run
+        if file is not None:
+            file.read(resume)
+        while done < settings.epochs:
+            start, total = time.monotonic(), torch.zeros((), device=home)
+            within = {} if done else {math.ceil(share * steps): share for share in WITHIN}
+            for step, batch in enumerate(torch.randperm(len(x)).split(settings.batch)[:steps], 1):
+                rows, epochs = batch.to(home), done + (step - 0.5) / steps
+                loss = functional.cross_entropy(net(x[rows]), y[rows])
+                shares = [rate * warm_cosine(epochs / settings.epochs) for rate in rates]
+                take_step(net, optimiser, loss, shares, LONGEST)
+                total += loss.detach()
+                if step in within and step < steps:
+                    run.moments.append(_moment(net, within[step]))
+            mean = float(total) / steps
+            if not math.isfinite(mean):
+                raise DomainError(
+                    f"in epoch {done + 1} the loss is not finite; lower rate, which is "
+                    f"{significant(settings.rate, 6)}"
+                )
+            done, seconds = done + 1, seconds + time.monotonic() - start
+            run.moments.append(_moment(net, float(done)))
+            run.epochs.append(EpochResult(done, mean, _accuracy(net, test, test_y), seconds))
+            if file is not None:
+                file.write(done=done, seconds=seconds, record=run.json())
+            if progress is not None:
+                progress(Progress(name, settings.epochs, run.epochs[-1], run.moments[-1]))
+    return run, net
 
-    def forget(self) -> None:
-        """Removes the file."""
-        if self.file is not None:
-            self.file.path.unlink(missing_ok=True)
 
-    def _take_up(self, content: dict[str, Any]) -> None:
-        self.run, self.done, self.seconds = HeadRun.of(content["record"]), content["done"], content["seconds"]
+@torch.no_grad()
+def _accuracy(net: HeadNet, images: Tensor, labels: Tensor) -> float:
+    parts = zip(images.split(TEST_BATCH), labels.split(TEST_BATCH), strict=True)
+    return sum(int((net(x).argmax(1) == y).sum()) for x, y in parts) / len(images)
 
-    def _epoch(self) -> None:
-        start, loss = time.monotonic(), torch.zeros((), device=self.home)
-        within = {} if self.done else {math.ceil(share * self.steps): share for share in WITHIN}
-        batches = torch.randperm(len(self.x)).split(self.settings.batch)[: self.steps]
-        for step, rows in enumerate(batches, 1):
-            loss += self._step(rows.to(self.home), self.done + (step - 0.5) / self.steps)
-            if step in within and step < self.steps:
-                self.run.moments.append(self._moment(within[step]))
-        mean = float(loss) / self.steps
-        if not math.isfinite(mean):
-            raise DomainError(
-                f"in epoch {self.done + 1} the loss is not finite; lower rate, which is "
-                f"{significant(self.settings.rate, 6)}"
-            )
-        self.done += 1
-        self.seconds += time.monotonic() - start
-        self.run.moments.append(self._moment(float(self.done)))
-        self.run.epochs.append(EpochResult(self.done, mean, self._accuracy(), self.seconds))
 
-    def _step(self, rows: Tensor, epochs: float) -> Tensor:
-        for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
-            group["lr"] = rate * warm_cosine(epochs / self.settings.epochs)
-        loss = functional.cross_entropy(self.net(self.x[rows]), self.y[rows])
-        self.optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.net.parameters(), LONGEST)
-        self.optimiser.step()
-        return loss.detach()
-
-    @torch.no_grad()
-    def _accuracy(self) -> float:
-        parts = zip(self.test.split(TEST_BATCH), self.test_y.split(TEST_BATCH), strict=True)
-        right = [int((self.net(x).argmax(1) == y).sum()) for x, y in parts]
-        return sum(right) / len(self.test)
-
-    def _moment(self, epoch: float) -> HeadMoment:
-        layers = self.net.heads()
-        centres = [[head.centre for head in layer] for layer in layers]
-        return HeadMoment.of(epoch, centres, [[head.precision[0] for head in layer] for layer in layers])
+def _moment(net: HeadNet, epoch: float) -> HeadMoment:
+    layers = net.heads()
+    centres = [[head.centre for head in layer] for layer in layers]
+    return HeadMoment.of(epoch, centres, [[head.precision[0] for head in layer] for layer in layers])
 
 
 def _images(data: str | ImageSet, folder: str | os.PathLike[str] | None, fetch: bool) -> ImageSet:

@@ -16,7 +16,7 @@ from lattend.report.table import Facts, Table
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.shares import letter, share_latex, share_numbers, share_text, shares, total_of
 from lattend.study.exact.writing import format_exact
-from lattend.study.steering.fit import softmax
+from lattend.study.steering.linear import softmax
 from lattend.study.steering.reports import format_keys, six_digits
 from lattend.wording import many
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from lattend.errors import DomainError, TensorError
 from lattend.report.numbers import significant
-from lattend.study.steering.fit import Floats
-from lattend.study.steering.linear import SMALL
+from lattend.study.steering.linear import SMALL, Floats
 
 MOST_EXACT = 256  # numbers that are worked with as Fractions
 MOST_DIGITS = 12  # a float with more is the rounding of something
@@ -57,7 +56,7 @@ def read(name: str, numbers: Any) -> NumberArray:
 
 
 def rounding(dtype: Any) -> float:
-    """What is taken for 0, of numbers of size 1 in this dtype of numpy.
+    """The largest number that counts as 0, for numbers of size 1 in this dtype of numpy.
 
     >>> rounding(np.dtype("float64"))
     1e-07

@@ -13,18 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
-from lattend.study.steering.fit import Floats, apart, best_fit, divergence, entropy, log_of, shortest, softmax
 from lattend.study.steering.linear import (
     SMALL,
+    Floats,
     Rows,
+    apart,
+    best_fit,
     centred,
+    divergence,
     dots,
+    entropy,
     factors,
     heights,
     is_exact,
+    log_of,
     off,
     rank,
     relations,
+    shortest,
+    softmax,
     solve,
     square_of_orthogonal,
     with_ones,
@@ -114,7 +121,7 @@ class Ray:
         return at[~self.face] - top - math.log(np.exp(at[self.face] - top).mean())
 
     def turns(self, sharpnesses: Floats) -> list[float]:
-        """Where between these rising β another key becomes the greatest off the face, and γ bends."""
+        """The β at which another key becomes the greatest off the face, so that γ bends."""
         heights, gaps, turning = self._heights, self.gaps, list[float]()
         nearest = [int(((beta + heights) / gaps).argmax()) for beta in sharpnesses]
         for i, j in pairwise(nearest):
@@ -147,7 +154,7 @@ class Ray:
         return float(np.abs(apart(logits, self.face, self.wanted)).sum() / 2)
 
     def promised(self, sharpness: float) -> float:
-        """What the error is at most, but for the rounding of the query: that of the limit, and the leak.
+        """The bound of the error before the query is rounded: the error of the limit, and the leak.
 
         The leak is (m − s)/(s·e^β + m − s), were all keys off the face as near as the nearest.
         """

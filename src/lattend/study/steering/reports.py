@@ -1,4 +1,4 @@
-"""Reports of steered queries: how they come about, their facts, and the certificate that none is better."""
+"""Reports of steered queries: how they come about, their facts, why none is better, and the same in LaTeX."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lattend.report.latex import aligned, number
 from lattend.report.numbers import format_number, format_weight, format_weights, log_sum
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
 from lattend.study.steering.ray import EXACTLY, LIMIT, NEVER, Certificate, Ray
-from lattend.study.steering.steered import Steered, SteeredHeads, one, plain
+from lattend.study.steering.steer import Steered, SteeredHeads, one, plain
 from lattend.wording import many
+
+if TYPE_CHECKING:
+    from lattend.study.steering.trial import Trial
 
 MOST_ROWS = 12  # keys in a table
 MOST_OTHERS = 3  # of them with no wanted weight, where there are more keys
@@ -300,3 +304,44 @@ def format_vector(values: Any) -> str:
     shown = [six_digits(value) for value in tidy(values)[:MOST_TERMS]]
     more = len(values) - len(shown)
     return f"({', '.join(shown)}{f', … {more} more' if more > 0 else ''})"
+
+
+def trial_latex(trial: Trial) -> str:
+    """The query and its weights, and the output where there are values."""
+    lines = [_query(trial.query), _weights(trial.weights, trial.scale)]
+    if trial.output is not None:
+        lines.append(f"z = V^{{\\top}} a &\\approx {_vector(trial.output)}")
+    return aligned(*lines)
+
+
+def steered_latex(steered: Steered) -> str:
+    """The query that was found, its weights, those wanted, and why none gives them where none does."""
+    lines = [_query(plain(steered.query)), _weights(plain(steered.weights), steered.scale)]
+    lines.append(f"w &= {_vector(steered.ray.wanted)}")
+    why = steered.certificate
+    if why is not None:
+        sides = (_mixture(why.relation, sign) for sign in (-1, 1))
+        lines.append(f"{' &= '.join(sides)}")
+        lines.append(rf"\mathrm{{KL}}(w \,\|\, a) &\ge {number(six_digits(why.nats))}")
+    return aligned(*lines)
+
+
+def _query(query: Any) -> str:
+    return f"q &= {_vector(query)}"
+
+
+def _weights(weights: Any, scale: float) -> str:
+    factor = "" if scale == 1 else rf"{number(six_digits(scale))} \cdot "
+    return rf"a = \operatorname{{softmax}}({factor}K q) &\approx {_vector(weights)}"
+
+
+def _vector(numbers: Any) -> str:
+    return f"({', '.join(number(six_digits(one)) for one in tidy(numbers))})"
+
+
+def _mixture(relation: Any, sign: int) -> str:
+    """One side of Σ yᵢkᵢ = 0."""
+    terms = ((at, sign * float(y)) for at, y in enumerate(relation) if sign * y > 0)
+    return " + ".join(
+        f"k_{{{at}}}" if y == 1 else rf"{number(six_digits(y))}\, k_{{{at}}}" for at, y in terms
+    )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import TensorError
-from lattend.study.steering.fit import Floats
+from lattend.study.steering.linear import Floats
 from lattend.study.steering.numbers import (
     NumberArray,
     at_heads,
@@ -23,8 +23,7 @@ from lattend.study.steering.numbers import (
     rounding,
 )
 from lattend.study.steering.ray import EXACTLY, NEVER, Ray, aim
-from lattend.study.steering.steer import USUAL_ERROR, farthest, shoot
-from lattend.study.steering.steered import Steered, SteeredHeads
+from lattend.study.steering.steer import USUAL_ERROR, Steered, SteeredHeads, farthest, shoot
 
 
 def steer_tensors(
@@ -73,7 +72,7 @@ def _tensor(name: str, value: Any, like: Tensor) -> Tensor:
 
 
 def _shoot(ray: Ray, one: dict[str, Tensor], scale: float, dtype: torch.dtype) -> Steered:
-    """What numpy finds for the query as this dtype holds it, with the derivatives of the same on tensors."""
+    """The query by numpy, rounded to this dtype, with derivatives from the same formulas on tensors."""
 
     def number(name: str) -> float | None:
         return one[name].item() if name in one else None
@@ -141,7 +140,7 @@ def _sharpness(one: dict[str, Tensor], many: int, rest: int, keys: Tensor) -> Te
 
 
 def _start(ray: Ray, keys: Tensor, wanted: Tensor, face: Tensor) -> Tensor:
-    """Where the ray starts: logits that are set, or the best fit on the face."""
+    """The start of the ray: logits that are set, or the best fit on the face."""
     held, logs = keys[face], torch.log(torch.where(wanted > 0, wanted, 1.0))
     if ray.independent:
         return _given(ray, keys, torch.where(face, logs + math.log(int(ray.face.sum())), 0.0))
@@ -156,7 +155,7 @@ def _start(ray: Ray, keys: Tensor, wanted: Tensor, face: Tensor) -> Tensor:
 
 
 def _direction(ray: Ray, keys: Tensor, face: Tensor) -> Tensor:
-    """Where the ray goes: the shortest vector with the same product for all keys of the face, and 1 less for
+    """The direction of the ray: the shortest vector with one product for all keys of the face, and 1 less for
     those that touch the gap.
     """
     if ray.independent:

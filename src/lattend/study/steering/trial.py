@@ -12,12 +12,10 @@ from lattend.errors import DomainError, TensorError
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
 from lattend.report.table import Facts
-from lattend.study.steering.fit import Floats, divergence, softmax
-from lattend.study.steering.linear import dots, heights
+from lattend.study.steering.linear import Floats, divergence, dots, heights, softmax
 from lattend.study.steering.numbers import NumberArray, check_scale, check_shapes, check_values, read
 from lattend.study.steering.reports import format_keys, format_vector, key_table, positive, six_digits
-from lattend.study.steering.steer import normal, steer
-from lattend.study.steering.steered import Steered, one, plain
+from lattend.study.steering.steer import Steered, normal, one, plain, steer
 from lattend.wording import many
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ SAME = 1e-9  # of the length of vectors: directions and logits of floats that di
 def try_query(
     keys: Any, query: Any, weights: Any = None, values: Any = None, scale: float | str = 1
 ) -> Trial:
-    """What attention over `keys` [m, D] returns for this `query` [D]: softmax(scale·Kq).
+    """Attention over `keys` [m, D] for this `query` [D]: softmax(scale·Kq).
 
     With the wished `weights` [m], also how far it is from them, and the query that `steer` finds instead.
 
@@ -90,6 +88,11 @@ class Trial(Drawn, Printed):
     `leaders` are the keys with the greatest logit: they share all weight as the query is made longer.
     `best` is the query that `steer` finds for the wish.
     """
+
+    JSON = (
+        "query scale logits weights parallel leaders wanted max_error error divergence "
+        "output wanted_output how best"
+    )
 
     keys: Floats
     query: Floats
@@ -161,7 +164,7 @@ class Trial(Drawn, Printed):
 
     @property
     def how(self) -> str:
-        """What the query's direction does, and what its length would, in a sentence or two."""
+        """The effect of the query's direction and of its length, in a sentence or two."""
         return " ".join((*self._aim(), self._longer()))
 
     def _aim(self) -> list[str]:
@@ -228,28 +231,5 @@ class Trial(Drawn, Printed):
         from lattend.study.steering.pictures import figure_of_trial
 
         return figure_of_trial(self)
-
-    def json(self) -> dict[str, Any]:
-        """All of it as plain data."""
-
-        def listed(numbers: Floats | None) -> Any:
-            return None if numbers is None else numbers.tolist()
-
-        return {
-            "query": listed(self.query),
-            "scale": self.scale,
-            "logits": listed(self.logits),
-            "weights": listed(self.weights),
-            "parallel": list(self.parallel),
-            "leaders": list(self.leaders),
-            "wanted": listed(self.wanted),
-            "max_error": self.max_error,
-            "error": self.error,
-            "divergence": self.divergence,
-            "output": listed(self.output),
-            "wanted_output": listed(self.wanted_output),
-            "how": self.how,
-            "best": None if self.best is None else self.best.json(),
-        }
 
     __repr__ = Printed.__str__

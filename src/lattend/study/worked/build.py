@@ -1,17 +1,118 @@
-"""The steps of a piece of work: exact numbers beside the decimals that are at hand."""
+"""The steps of a piece of work: on decimals, on intervals to follow an answer, and on exact numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal, localcontext
 from typing import Any
 
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.writing import format_exact
-from lattend.study.worked.entry import MASKED, MatrixEntry, exponential, length, mixture, number, total
+from lattend.study.worked.entry import (
+    CONTEXT,
+    MASKED,
+    MatrixEntry,
+    Rows,
+    Step,
+    decimal_of,
+    exponential,
+    length,
+    mixture,
+    number,
+    total,
+)
 from lattend.study.worked.inputs import Exercise, Matrix, columns, transposed
-from lattend.study.worked.recipes import Decimals, Have
-from lattend.study.worked.step import Rows, Step
+
+Decimals = tuple[tuple[Any, ...], ...]  # or spans of them
+Tables = tuple[Decimals, ...]  # one a head, or one for all
+Have = Mapping[str, Tables]
+
+ORDER = ("q", "k", "v", "scores", "masked", "exponentials", "sums", "weights", "mixed", "outputs")
+
+
+def follow(name: str, have: Have, exercise: Exercise) -> Tables:
+    """The step of this name from the earlier ones in `have`."""
+    with localcontext(CONTEXT):
+        return _RECIPES[name](have, exercise)
+
+
+def decimal_product(rows: Decimals, matrix: Decimals) -> Decimals:
+    """Rows times a matrix."""
+    upright = tuple(columns(matrix))
+    return tuple(
+        tuple(sum((x * y for x, y in zip(row, column, strict=True)), Decimal(0)) for column in upright)
+        for row in rows
+    )
+
+
+def decimals(matrix: Matrix) -> Decimals:
+    """Exact numbers as decimals."""
+    return tuple(tuple(decimal_of(number) for number in row) for row in matrix)
+
+
+def _projected(rows: Matrix, weights: tuple[Matrix, ...]) -> Tables:
+    return tuple(decimal_product(decimals(rows), decimals(matrix)) for matrix in weights)
+
+
+def _scores(have: Have, exercise: Exercise) -> Tables:
+    scale = decimal_of(exercise.scale)
+    return tuple(
+        tuple(tuple(scale * score for score in row) for row in decimal_product(q, tuple(columns(k))))
+        for q, k in zip(have["q"], have["k"], strict=True)
+    )
+
+
+def _masked(have: Have, exercise: Exercise) -> Tables:
+    return tuple(
+        tuple(
+            tuple(score if seen else MASKED for score, seen in zip(row, attended, strict=True))
+            for row, attended in zip(table, mask, strict=True)
+        )
+        for table, mask in zip(have["scores"], exercise.mask, strict=True)
+    )
+
+
+def _exponentials(have: Have, exercise: Exercise) -> Tables:
+    return tuple(tuple(tuple(score.exp() for score in row) for row in table) for table in have["masked"])
+
+
+def _sums(have: Have, exercise: Exercise) -> Tables:
+    return tuple(tuple((sum(row, Decimal(0)),) for row in table) for table in have["exponentials"])
+
+
+def _decimal_weights(have: Have, exercise: Exercise) -> Tables:
+    """The weights; all are 0 for a query that attends to no key."""
+    return tuple(
+        tuple(
+            tuple(power / total if any(row) else Decimal(0) for power in row)
+            for row, (total,) in zip(table, sums, strict=True)
+        )
+        for table, sums in zip(have["exponentials"], have["sums"], strict=True)
+    )
+
+
+def _mixed(have: Have, exercise: Exercise) -> Tables:
+    return tuple(decimal_product(weights, v) for weights, v in zip(have["weights"], have["v"], strict=True))
+
+
+def _decimal_outputs(have: Have, exercise: Exercise) -> Tables:
+    head_rows = tuple(tuple(x for row in rows for x in row) for rows in zip(*have["mixed"], strict=True))
+    return (head_rows if exercise.wo is None else decimal_product(head_rows, decimals(exercise.wo)),)
+
+
+_RECIPES: dict[str, Callable[[Have, Exercise], Tables]] = {
+    "q": lambda have, given: _projected(given.tokens, given.wq),
+    "k": lambda have, given: _projected(given.memory, given.wk),
+    "v": lambda have, given: _projected(given.memory, given.wv),
+    "scores": _scores,
+    "masked": _masked,
+    "exponentials": _exponentials,
+    "sums": _sums,
+    "weights": _decimal_weights,
+    "mixed": _mixed,
+    "outputs": _decimal_outputs,
+}
+
 
 ZERO, ONE = exact(0), exact(1)
 NOTHING = number(ZERO)
@@ -49,7 +150,7 @@ def steps(exercise: Exercise, have: Have) -> dict[str, Step]:
 
 
 def projection(exercise: Exercise, name: str) -> str:
-    """What q, k or v is: `x W_q`, with columns `W_q x`, and `x` where the matrix was left out."""
+    """The formula of q, k or v: `x W_q`, with columns `W_q x`, and `x` where the matrix was left out."""
     if exercise.direct:
         return "given"
     source = "y" if exercise.crosses and name != "q" else "x"
@@ -75,7 +176,7 @@ def convention(exercise: Exercise) -> str:
 
 
 def exercise(inputs: Exercise) -> tuple[Step, ...]:
-    """What the work starts from: tokens, memory and matrices as they were given."""
+    """The exercise as tables: tokens, memory and matrices as they were given."""
     if inputs.direct:
         return (*_direct(inputs), *_matrices(inputs, "o"))
     first_steps = [Step("tokens", "Tokens", "x", (_numbers(inputs.tokens),), False, "token", "component")]
@@ -232,7 +333,7 @@ def _outputs(exercise: Exercise, have: Have, mixed: Step) -> Step:
 
 
 def _combined(row: Sequence[MatrixEntry], column: Sequence[Any], value: Decimal) -> MatrixEntry:
-    """What W_o makes of the heads' numbers: known at once where all of them are."""
+    """The product of the heads' numbers with a column of W_o: exact at once where all of them are."""
     used = [(one, factor) for one, factor in zip(row, column, strict=True) if factor != 0]
     if all(one.known is not None for one, _ in used):
         return number(dot([one.known for one, _ in used], [factor for _, factor in used]), value)

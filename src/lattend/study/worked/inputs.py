@@ -24,7 +24,7 @@ MOST_PRODUCTS = 200_000  # of two numbers, in all steps together
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """What the work starts from; matrices are one a head, `mask[head][query][key]` is the attention mask.
+    """The inputs of the work: one matrix a head, and the attention mask `mask[head][query][key]`.
 
     Matrices are held for tokens as rows, q = x W. Where `columns` is true they were given for q = W x, and
     are held transposed. Those of `left_out` were not given, and are the identity. Where q, k and v themselves
@@ -54,7 +54,7 @@ class Exercise:
 
     @cached_property
     def divisor(self) -> Any:
-        """What scores are divided by, where that is shorter than the scale: sqrt(2), not sqrt(2)/2."""
+        """The divisor of scores, where it is shorter than the scale: sqrt(2), not sqrt(2)/2."""
         inverse = 1 / self.scale if self.scale else self.scale
         return inverse if len(format_exact(inverse)) < len(format_exact(self.scale)) else None
 

@@ -9,11 +9,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lattend.report.shown import Shown
-from lattend.study.worked.answer import Place, StrayNumbers, WrittenNumber, read_answer
+from lattend.study.worked.answer import (
+    DecimalInterval,
+    Place,
+    StrayNumbers,
+    WrittenNumber,
+    hull,
+    interval,
+    read_answer,
+)
+from lattend.study.worked.build import ORDER, Have, Tables, follow
 from lattend.study.worked.entry import CONTEXT, MOST_PLACES, settled
 from lattend.study.worked.inputs import Exercise
-from lattend.study.worked.interval import DecimalInterval, hull, interval
-from lattend.study.worked.recipes import ORDER, Have, Tables, follow
 
 if TYPE_CHECKING:
     from lattend.study.worked.work import Worked
@@ -41,7 +48,7 @@ class NumberVerdict:
 
 @dataclass(frozen=True, repr=False)
 class Judgement(Shown):
-    """What was found of each number; true when there is no slip and no row has too many. Prints each once."""
+    """A verdict on each number; true when there is no slip and no row has too many numbers."""
 
     verdicts: tuple[NumberVerdict, ...]
     heads: int = 1
@@ -129,7 +136,7 @@ class _Judge:
         return NumberVerdict(place, written, exact, SLIP, own, frozenset({place}), entry.text)
 
     def _ways(self, place: Place, step: int, earlier: list[int]) -> Iterator[tuple[int, DecimalInterval]]:
-        """What a number may have been worked out as: from each given step, then with rounding after it."""
+        """The values a number may have been worked out from: each given step, then with rounding after it."""
         for last in earlier:
             yield last, interval(at(self._chain(last), place))
         places = self.written[place].places

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from lattend.draw.picture import terminal_columns
 from lattend.report.table import wrap_text
 from lattend.study.worked.answer import NEAR, Place
+from lattend.study.worked.build import ORDER
+from lattend.study.worked.documents import NARROWEST
 from lattend.study.worked.entry import CONTEXT, MOST_PLACES, rounded
-from lattend.study.worked.recipes import ORDER
-from lattend.study.worked.terminal import NARROWEST
 from lattend.wording import many
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lattend.errors import NamingError
 from lattend.study.exact import writing
 from lattend.study.worked.answer import Place
-from lattend.study.worked.entry import LONGEST, MatrixEntry
-from lattend.study.worked.step import Rows
+from lattend.study.worked.entry import LONGEST, MatrixEntry, Rows
 
 if TYPE_CHECKING:
     from lattend.study.worked.work import Worked
@@ -37,7 +36,7 @@ class Origin:
 
 
 def origin(worked: Worked, place: Place, places: int = 4) -> Origin:
-    r"""Where the number at a place, (step, head, row, column), comes from.
+    r"""The sources of the number at a place, (step, head, row, column).
 
     >>> from lattend.study.worked.work import EXAMPLE, work
     >>> print(origin(work(**EXAMPLE), ("scores", 0, 0, 1)).latex)
@@ -59,7 +58,7 @@ class Made(NamedTuple):
     why: str = ""  # instead: what decides it
 
     def result(self, entry: MatrixEntry, places: int) -> str:
-        """What it is made of, then its exact form, then its decimal: each once."""
+        """The number's parts, its exact form and its decimal, each once."""
         decimal = r"-\infty" if not entry.value.is_finite() else entry.decimal(places)
         exact = "" if entry.text is None else entry.latex
         if self.why:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -18,15 +18,15 @@ from lattend.draw.grid.layout import draws_labels
 from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture
-from lattend.errors import DomainError, LattendError, NamingError
+from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import significant
 from lattend.report.shown import Shown
 from lattend.study.exact.writing import format_exact
+from lattend.study.figures import checked_path, page, save_form
 from lattend.study.worked import build
-from lattend.study.worked.entry import check_places
+from lattend.study.worked.build import ORDER, Tables, follow
+from lattend.study.worked.entry import Rows, Step, check_places, too_long
 from lattend.study.worked.inputs import Exercise, read, read_direct, shape
-from lattend.study.worked.recipes import ORDER, Tables, follow
-from lattend.study.worked.step import Rows, Step, too_long
 from lattend.wording import many
 
 if TYPE_CHECKING:
@@ -105,6 +105,23 @@ def _check_scores(tables: Tables) -> None:
         )
 
 
+class StepOf:
+    """A step of the work by the name it has there."""
+
+    def __init__(self, about: str) -> None:
+        self.__doc__ = about
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, worked: None, owner: type) -> StepOf: ...
+    @overload
+    def __get__(self, worked: Worked, owner: type) -> Step: ...
+    def __get__(self, worked: Worked | None, owner: type) -> StepOf | Step:
+        return self if worked is None else worked.parts[self.name]
+
+
 @dataclass(frozen=True, eq=False)
 class Worked(Shown):
     """Every step of one piece of work; prints as tables that fit the terminal.
@@ -116,55 +133,16 @@ class Worked(Shown):
     have: dict[str, Tables]
     parts: dict[str, Step]
 
-    @property
-    def q(self) -> Step:
-        """The queries, x W_q."""
-        return self.parts["q"]
-
-    @property
-    def k(self) -> Step:
-        """The keys, x W_k."""
-        return self.parts["k"]
-
-    @property
-    def v(self) -> Step:
-        """The values, x W_v."""
-        return self.parts["v"]
-
-    @property
-    def scores(self) -> Step:
-        """Each query with each key."""
-        return self.parts["scores"]
-
-    @property
-    def masked(self) -> Step:
-        """The scores, -inf where the rule hides a key."""
-        return self.parts["masked"]
-
-    @property
-    def exponentials(self) -> Step:
-        """Of each score s, exp(s)."""
-        return self.parts["exponentials"]
-
-    @property
-    def sums(self) -> Step:
-        """The sum of each row of exponentials."""
-        return self.parts["sums"]
-
-    @property
-    def weights(self) -> Step:
-        """The exponentials over their row sums."""
-        return self.parts["weights"]
-
-    @property
-    def mixed(self) -> Step:
-        """What each head gives, before heads are put side by side."""
-        return self.parts["mixed"]
-
-    @property
-    def outputs(self) -> Step:
-        """The values, each row mixed by its weights."""
-        return self.parts["outputs"]
+    q = StepOf("The queries, x W_q.")
+    k = StepOf("The keys, x W_k.")
+    v = StepOf("The values, x W_v.")
+    scores = StepOf("Each query with each key.")
+    masked = StepOf("The scores, -inf where the rule hides a key.")
+    exponentials = StepOf("Of each score s, exp(s).")
+    sums = StepOf("The sum of each row of exponentials.")
+    weights = StepOf("The exponentials over their row sums.")
+    mixed = StepOf("What each head gives, before heads are put side by side.")
+    outputs = StepOf("The values, each row mixed by its weights.")
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -181,12 +159,12 @@ class Worked(Shown):
 
     @cached_property
     def exercise(self) -> tuple[Step, ...]:
-        """What is given, as tables: tokens, memory, W_q, W_k, W_v and W_o; or q, k, v and W_o."""
+        """The exercise as tables: tokens, memory, W_q, W_k, W_v and W_o; or q, k, v and W_o."""
         return build.exercise(self.given)
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What was given, how matrices are multiplied, and which queries attend to no key, in sentences."""
+        """The exercise in sentences: sizes, how matrices are multiplied, queries that attend to no key."""
         exercise = self.given
         count = f"{many(len(exercise.tokens), 'token')} of {many(len(exercise.tokens[0]), 'number')}"
         memory = f", {many(len(exercise.memory), 'key')} from a memory" if exercise.crosses else ""
@@ -218,7 +196,7 @@ class Worked(Shown):
 
     def terminal(self, width: int | None = None, places: int = 4, show: str = "both") -> str:
         """The steps as tables in lines no longer than `width`; `show` is "both", "exact" or "decimal"."""
-        from lattend.study.worked.terminal import terminal
+        from lattend.study.worked.documents import terminal
 
         return terminal(self, width, places, show)
 
@@ -260,24 +238,17 @@ class Worked(Shown):
 
     def save(self, path: str | os.PathLike[str], places: int = 4, show: str = "both") -> Path:
         """Writes the form that the path's ending names: .html .tex .md .json .txt, or a picture."""
-        path = Path(path)
-        if path.suffix.lower() in PICTURES:
-            return self.draw(places).save(path)
         forms: dict[str, Callable[[], str]] = {
-            ".html": lambda: _page(self.html(places, show)),
+            ".html": lambda: page("Attention worked through", self.html(places, show)),
             ".tex": lambda: self.latex(places, show),
             ".md": lambda: self.markdown(places, show),
             ".json": lambda: json.dumps(self.json(places), indent=2) + "\n",
             ".txt": lambda: self.terminal(100, places, show) + "\n",
         }
-        form = forms.get(path.suffix.lower())
-        if form is None:
-            known = ", ".join((*forms, *PICTURES))
-            raise LattendError(f'cannot save the work as "{path}": the ending is not one of {known}')
-        if not path.parent.is_dir():
-            raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
-        path.write_text(form(), encoding="utf-8")
-        return path
+        path = checked_path(path, "save the work", (*forms, *PICTURES))
+        if path.suffix.lower() in PICTURES:
+            return self.draw(places).save(path)
+        return save_form(path, "save the work", forms)
 
     def check(self, answer: Any, places: int | None = None) -> Judgement:
         """A given answer, judged number by number: right, a slip, or following from an earlier slip.
@@ -305,14 +276,6 @@ class Worked(Shown):
 
     def __repr__(self) -> str:
         return f"<Worked {self.facts[0]}>"
-
-
-def _page(body: str) -> str:
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Attention worked through</title>\n</head>\n<body>\n{body}</body>\n</html>\n"
-    )
 
 
 SIDE = 240.0

@@ -8,7 +8,7 @@ from lattend.web.panel import Panel
 
 MODULES = (  # in the order in which the questions of a batch are answered
     *("start", "read", "count", "claim", "reach", "code", "same", "draw", "explain", "rule_cost"),
-    *("game", "game_steps", "steer", "conv", "conv_error", "grid", "patches", "scores", "elbo"),
+    *("game", "game_steps", "steer", "conv", "grid", "patches", "scores", "elbo"),
     *("work", "heads", "derive", "cost", "compare", "model"),
 )
 PANELS: dict[str, Panel] = {

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.claim import ClaimCommand
+from lattend.cli.cost import CostCommand
 from lattend.errors import DomainError, LattendError, UnknownName
-from lattend.web.panel import MANY, Answer, Panel, Question, Snippets
+from lattend.web.panel import MANY, Answer, AnswerPart, Panel, Question, Snippets
 from lattend.web.panels.cost import LayerText, Per, python_of_layer, read_layer
 from lattend.web.rules import read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class ClaimQuestion(Question):
     rename: dict[Name, Name] = Field(default_factory=dict, max_length=MANY)
 
 
-class Counterexample(BaseModel):
+class Counterexample(AnswerPart):
     """Numbers at which claim and count differ, with the value of each; "" where it has none."""
 
     values: dict[str, int]
@@ -45,7 +47,7 @@ class Counterexample(BaseModel):
     sentence: str
 
 
-class Judgement(BaseModel):
+class Judgement(AnswerPart):
     """The verdict on a claim, on one equation of a chain, or on another reading, which `how` names."""
 
     claim: str
@@ -61,7 +63,7 @@ class Judgement(BaseModel):
     instead: list[Judgement] = []
 
 
-class CounterexampleGrid(BaseModel):
+class CounterexampleGrid(AnswerPart):
     """The attended pairs at a counterexample, one text of 0 and 1 per query; the counted row or column."""
 
     numbers: dict[str, int]
@@ -70,7 +72,7 @@ class CounterexampleGrid(BaseModel):
     column: int | None = None
 
 
-class OpenLetter(BaseModel):
+class OpenLetter(AnswerPart):
     """A letter of the formula that the count does not have, its position, and what it may mean."""
 
     name: str
@@ -92,8 +94,8 @@ class ClaimAnswer(Answer):
 
 def answer_claim(question: ClaimQuestion) -> ClaimAnswer:
     """The verdict on a formula, for every size and parameter at once."""
-    from lattend.counts.formula_latex import claim_latex, verdict_latex
     from lattend.counts.formula_parser import parse_claim
+    from lattend.counts.latex import claim_latex, verdict_latex
 
     rule = read(question.rule)
     count = _count(rule, question)
@@ -111,26 +113,16 @@ def answer_claim(question: ClaimQuestion) -> ClaimAnswer:
         letter=letter,
         count=formula(count),
         drawing=None if verdict is None else _drawing(rule, verdict, question.first),
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                call("count = rule.count", **options),
-                show(
-                    "count.claim",
-                    question.claim,
-                    assuming=question.assume or None,
-                    rename=question.rename or None,
-                ),
-            ),
-            command=command(
-                "claim",
-                question.rule,
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            call("count = rule.count", **options),
+            show(
+                "count.claim",
                 question.claim,
-                assume=question.assume,
-                rename=question.rename,
-                per=question.per,
-                from_=question.first or None,
+                assuming=question.assume or None,
+                rename=question.rename or None,
             ),
+            command=command(ClaimCommand, question, formula=question.claim),
             latex=verdict_latex(parsed, verdict, _name(count)),
         ),
     )
@@ -152,10 +144,8 @@ def _name(count: Count) -> str:
 def _letter(error: UnknownName, count: Count) -> OpenLetter:
     """The names that a letter may mean: the usual ones, or else all that the count has."""
     positions = [f"{name} + 1" for name in count.fixed if count.first == 0]
-    return OpenLetter(
-        name=error.name,
-        start=error.start,
-        end=error.end,
+    return OpenLetter.view_of(
+        error,
         offers=error.meant or [*error.known, *positions],
         message=f"the count has no {error.name}; it has {', '.join(error.known)}",
     )
@@ -166,22 +156,17 @@ def judgement(verdict: Verdict, how: str = "") -> Judgement:
     counterexample = verdict.counterexample
     example = None
     if counterexample is not None:
-        example = Counterexample(
-            values=counterexample.values,
+        example = Counterexample.view_of(
+            counterexample,
             claimed="" if counterexample.claimed is None else str(counterexample.claimed),
             exact="" if counterexample.exact is None else str(counterexample.exact),
             sentence=str(counterexample),
         )
-    return Judgement(
-        claim=verdict.claim,
-        status=verdict.status,
+    return Judgement.view_of(
+        verdict,
         sentence=str(verdict),
-        where=verdict.where,
         example=example,
-        remaining=verdict.remaining,
-        because=verdict.because,
         how=how,
-        readings=[*verdict.readings],
         links=[judgement(link) for link in verdict.links],
         instead=[judgement(other, reading) for reading, other in verdict.instead],
     )
@@ -195,7 +180,7 @@ def _drawing(rule: Rule, verdict: Verdict, first: int) -> CounterexampleGrid | N
     if drawn is None:
         return None
     squares = ["".join("1" if held else "0" for held in line) for line in drawn.mask]
-    return CounterexampleGrid(numbers=drawn.numbers, squares=squares, row=drawn.row, column=drawn.column)
+    return CounterexampleGrid.view_of(drawn, squares=squares)
 
 
 def claim_picture(question: ClaimQuestion) -> Picture:
@@ -236,8 +221,8 @@ class CostClaimAnswer(Answer):
 
 def answer_cost_claim(question: CostClaimQuestion) -> CostClaimAnswer:
     """Prove a claim about a cost for every size, or refute it with the smallest counterexample."""
-    from lattend.counts.formula_latex import verdict_latex
     from lattend.counts.formula_parser import parse_claim
+    from lattend.counts.latex import verdict_latex
     from lattend.report.latex import escape
 
     quantity, colon, formula = (part.strip() for part in question.claim.partition(":"))
@@ -265,16 +250,7 @@ def answer_cost_claim(question: CostClaimQuestion) -> CostClaimAnswer:
                     rename=question.rename or None,
                 ),
             ),
-            command=command(
-                "cost",
-                question.layer,
-                rule=question.rule,
-                per=question.per,
-                backward=question.backward and not question.per,
-                claim=question.claim,
-                assume=assuming,
-                rename=question.rename,
-            ),
+            command=command(CostCommand, question, backward=question.backward and not question.per),
             latex=verdict_latex(parsed, verdict, rf"\text{{{escape(quantity)}}}"),
         ),
     )
@@ -308,7 +284,7 @@ def answer_cost_check(question: CostCheckQuestion) -> CostCheckAnswer:
         report=report_view(checked.report()),
         copies=Snippets(
             python=python_of_layer(question.layer, question.rule, {}, show("layer.check", **numbers)),
-            command=command("cost", question.layer, at=numbers, rule=question.rule, check=True),
+            command=command(CostCommand, question, at=numbers, check=True),
             latex=checked.report().latex(),
         ),
     )

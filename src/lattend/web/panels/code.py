@@ -5,22 +5,15 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
-
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
-from lattend.web.rules import examples, letters, numbers_of, read
-from lattend.web.snippets import call, command, python, show
+from lattend.cli.draw import DrawCommand
+from lattend.cli.rules import RulesCommand
+from lattend.web.panel import Answer, AnswerPart, Panel
+from lattend.web.rules import RuleQuestion, examples, letters, numbers_of, read
+from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
     from lattend.rules.catalogue.entry import RuleInfo
-
-
-class NamesQuestion(Question):
-    """A rule, and the numbers given so far."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
 
 
 class NamesAnswer(Answer):
@@ -32,22 +25,22 @@ class NamesAnswer(Answer):
     they have none; `unknown` says why there is none.
     """
 
-    name: str
-    common: str
+    name: str = ""
+    common: str = ""
     call: str
     arguments: dict[str, str]
-    meaning: str
-    keys: str
-    aliases: list[str]
-    elsewhere: list[str]
-    reference: str
+    meaning: str = ""
+    keys: str = ""
+    aliases: list[str] = []
+    elsewhere: list[str] = []
+    reference: str = ""
     domain: str
     canonical: str
     unknown: str
     examples: dict[str, int]
 
 
-def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
+def answer_rule_names(question: RuleQuestion) -> NamesAnswer:
     """The names of a rule, however it is written."""
     from lattend.counts.latex import condition_latex, set_latex
     from lattend.plans.canonical import canonical_form
@@ -63,27 +56,19 @@ def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
     unknown = canonical.as_written
     domain = rule.formula_domain
     where = "" if domain == expr.Truth(True) else rf", \quad {condition_latex(rule, domain)}"
-    return NamesAnswer(
-        name=about.name if about else "",
-        common=about.common if about else "",
+    return NamesAnswer.view_of(
+        about,
         call=typed,
         arguments=arguments,
-        meaning=about.meaning if about else "",
-        keys=about.keys if about else "",
-        aliases=[*about.aliases] if about else [],
-        elsewhere=[*about.elsewhere] if about else [],
-        reference=about.reference if about else "",
         domain=expr.text(domain),
         canonical="" if unknown else expr.text(canonical.condition),
         unknown=unknown,
         examples=taken,
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                "print(rule.about or known_as(rule))",
-                imports="from lattend.sets.recognise import known_as",
-            ),
-            command=command("rules", about.name if about else question.rule),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            "print(rule.about or known_as(rule))",
+            imports="from lattend.sets.recognise import known_as",
+            command=command(RulesCommand, name=about.name if about else question.rule),
             latex=named([(about.name if about else "attended pairs", set_latex(rule) + where)]),
         ),
     )
@@ -109,14 +94,7 @@ RULE_NAMES = Panel("rules", "What a rule is called", answer_rule_names, as_typed
 MOST_PAIRS = 1 << 24  # of a mask that is printed
 
 
-class CodeQuestion(Question):
-    """A rule, and the numbers given so far; letters without one get an example."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
-
-
-class CodeSample(BaseModel):
+class CodeSample(AnswerPart):
     """Code that runs as it is."""
 
     title: str
@@ -129,7 +107,7 @@ class CodeAnswer(Answer):
     snippets: list[CodeSample]
 
 
-def answer_code(question: CodeQuestion) -> CodeAnswer:
+def answer_code(question: RuleQuestion) -> CodeAnswer:
     """Attention under the rule in several libraries, and its mask."""
     from lattend.counts.latex import attention_latex
     from lattend.rules.code import mask_mod, numpy_mask
@@ -138,7 +116,7 @@ def answer_code(question: CodeQuestion) -> CodeAnswer:
     typed = numbers_of(rule, question.numbers)
     examples = {letter.name: letter.example for letter in letters(rule) if letter.value is None}
     numbers = {name: typed.get(name, example) for name, example in examples.items()}
-    snippets = [CodeSample(title="Lattend", code=_attention(question.rule, rule, numbers))]
+    samples = [CodeSample(title="Lattend", code=_attention(question.rule, rule, numbers))]
     if not rule.data and not rule.open:
         sdpa = "\n".join(
             (
@@ -155,16 +133,17 @@ def answer_code(question: CodeQuestion) -> CodeAnswer:
         flexible = mask_mod(rule, **numbers).replace(
             "\nout = ", f"\n{_tensors(rule, numbers, flat=True)}\nout = "
         )
-        snippets += [
+        samples += [
             CodeSample(title="FlexAttention", code=flexible),
             CodeSample(title="NumPy", code=numpy_mask(rule, **numbers)),
             CodeSample(title="PyTorch SDPA", code=sdpa),
         ]
     return CodeAnswer(
-        snippets=snippets,
-        copies=Snippets(
-            python=python(call("rule = lt.rule", question.rule), *_mask(rule, numbers)),
-            command=command("draw", question.rule, at=numbers),
+        snippets=samples,
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            *_mask(rule, numbers),
+            command=command(DrawCommand, question, at=numbers),
             latex=attention_latex(rule),
         ),
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
+from lattend.cli.compare import CompareCommand
+from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.cost import LayerText, SizeLetter
-from lattend.web.snippets import call, command, python
+from lattend.web.snippets import call, command, snippets
 from lattend.web.views import Formula, ReportView, Words, formula, report_view, words
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class CompareQuestion(Question):
     span: list[Integer] = Field(default_factory=list, max_length=2)
 
 
-class ComparedLayer(BaseModel):
+class ComparedLayer(AnswerPart):
     """The curve of one layer: its formula and its values; `texts` are exact."""
 
     label: str
@@ -46,7 +47,7 @@ class ComparedLayer(BaseModel):
     texts: list[str]
 
 
-class Crossing(BaseModel):
+class Crossing(AnswerPart):
     """Where two curves cross, in numbers."""
 
     first: str
@@ -75,8 +76,8 @@ class CompareAnswer(Answer):
 def answer_compare(question: CompareQuestion) -> CompareAnswer:
     """The curves of one quantity, and in closed form where they cross."""
     from lattend.cost.comparison.chart import chart_crossings, chart_height, chart_sizes
-    from lattend.cost.quantities import label
-    from lattend.counts.formula_latex import order_maths
+    from lattend.cost.result import label
+    from lattend.counts.latex import order_maths
     from lattend.report.numbers import format_value
 
     named, comparison = _compared(question)
@@ -127,12 +128,12 @@ def _compared(question: CompareQuestion) -> tuple[NamedLayers, Comparison]:
         named, comparison = _solved(texts, question.over, question.quantity, question.column)
         return named, comparison.at(question.numbers, sizes)
     named, costs = _costs(texts, question.over, question.column)
-    at: dict[str, Any] = _given(question, named)
+    at: dict[str, Any] = _numbers(question, named)
     at |= {question.over: sizes} if sizes else {}
     return named, compare(costs, question.over, question.quantity, at=at, equal="parameters")
 
 
-def _given(question: CompareQuestion, named: NamedLayers) -> dict[str, int]:
+def _numbers(question: CompareQuestion, named: NamedLayers) -> dict[str, int]:
     """The numbers of letters that these layers have."""
     known = {name for cost in named.costs.values() for name in cost.names} - {question.over}
     return {name: value for name, value in question.numbers.items() if name in known}
@@ -158,26 +159,17 @@ def _copies(question: CompareQuestion, layers: NamedLayers, comparison: Comparis
     from lattend.report.latex import named
 
     texts = [text for text in question.layers if text.strip()]
-    at = _given(question, layers)
+    at = _numbers(question, layers)
     equal = "parameters" if question.equal else ""
     costs = "layers.costs" if question.column == "needed" else "{k: c.dense for k, c in layers.costs.items()}"
     rows = {question.over: [*comparison.given_sizes]} if comparison.given_sizes else {}
     options = call("", over=question.over, quantity=question.quantity, at={**at, **rows} or None, equal=equal)
-    return Snippets(
-        python=python(
-            call("layers = read_layers", texts, question.over),
-            f"print(lt.cost.compare({costs}, {options[1:]})",
-            imports="from lattend.cost.comparison.defaults import read_layers",
-        ),
+    return snippets(
+        call("layers = read_layers", texts, question.over),
+        f"print(lt.cost.compare({costs}, {options[1:]})",
+        imports="from lattend.cost.comparison.defaults import read_layers",
         command=command(
-            "compare",
-            *texts,
-            at=at,
-            over=question.over,
-            quantity="" if question.quantity == "multiplies" else question.quantity,
-            column="" if question.column == "needed" else question.column,
-            equal=equal,
-            sizes=comparison.given_sizes,
+            CompareCommand, question, layers=texts, at=at, equal=equal, sizes=comparison.given_sizes
         ),
         latex=named((label, formula(count).latex) for label, count in comparison.formulas.items()),
     )
@@ -191,10 +183,6 @@ def compare_picture(question: CompareQuestion) -> Picture:
 COMPARE = Panel("compare", "Layers as one size grows", answer_compare, compare_picture)
 
 
-class TablesQuestion(Question):
-    """A question without fields: the tables are formulas."""
-
-
 class TablesAnswer(Answer):
     """The two tables, each derived from the costs of its layers."""
 
@@ -204,26 +192,25 @@ class TablesAnswer(Answer):
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[ReportView, ReportView, str]:
-    from lattend.cost.comparison.architectures import architectures
-    from lattend.cost.comparison.train_test import train_test
+    from lattend.cost.comparison.tables import architectures, train_test
 
     reports = architectures().report(), train_test().report()
     return report_view(reports[0]), report_view(reports[1]), "\n".join(report.latex() for report in reports)
 
 
-def answer_tables(question: TablesQuestion) -> TablesAnswer:
+def answer_tables(question: Question) -> TablesAnswer:
     """Parallelism, path length, time and space, in closed form."""
     compared, trained, latex = _tables()
     return TablesAnswer(
         architectures=compared,
         train_test=trained,
-        copies=Snippets(
-            python=python(
-                "print(architectures())",
-                "print(lt.cost.train_test())",
-                imports="from lattend.cost.comparison.architectures import architectures",
+        copies=snippets(
+            "print(architectures())",
+            "print(lt.cost.train_test())",
+            imports="from lattend.cost.comparison.tables import architectures",
+            command="\n".join(
+                command(CompareCommand, **{name: True}) for name in ("architectures", "tables")
             ),
-            command="\n".join((command("compare", architectures=True), command("compare", tables=True))),
             latex=latex,
         ),
     )

@@ -1,14 +1,15 @@
-"""conv, conv_price, conv_same: convolution as attention."""
+"""conv, conv_price, conv_same, conv_leak, conv_error: convolution as attention, and how far it is off."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import ConfigDict, Field
 
+from lattend.cli.conv import ConvCommand, KernelFields
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question
+from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -20,42 +21,11 @@ MOST_HEADS = 64
 LONGEST = 24  # characters of a size
 
 
-class KernelQuestion(Question):
-    """A kernel, and the image it runs on; padding is "" (half the kernel), "same", "valid" or a size."""
+class KernelQuestion(Question, KernelFields):  # pyright: ignore[reportGeneralTypeIssues]
+    """A kernel, and the image it runs on; padding "" or null is half the kernel."""
 
-    kernel: str = Field("3", max_length=LONGEST)
-    stride: str = Field("1", max_length=LONGEST)
-    dilation: str = Field("1", max_length=LONGEST)
-    padding: str = Field("", max_length=LONGEST)
-    padding_mode: str = Field("zeros", max_length=LONGEST)
-    size: str = Field("8", max_length=LONGEST)
-
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of lt.nn.draw_conv that differ from its defaults."""
-        from lattend.nn.images.size_text import read_size
-
-        options: dict[str, Any] = {"kernel": read_size("the kernel", self.kernel)}
-        for name in ("stride", "dilation"):
-            number = read_size(f"the {name}", getattr(self, name))
-            options |= {} if number == 1 else {name: number}
-        if self.padding:
-            word = self.padding in ("same", "valid")
-            options["padding"] = self.padding if word else read_size("the padding", self.padding)
-        options |= {} if self.padding_mode == "zeros" else {"padding_mode": self.padding_mode}
-        return options
-
-    def geometry(self) -> Geometry:
-        """The geometry of the kernel; raises where the sizes allow none."""
-        from lattend.nn.convolution.geometry import read_geometry
-
-        return read_geometry(**self.arguments())
-
-    def image(self) -> tuple[int, int]:
-        """Rows and columns."""
-        from lattend.nn.images.patch_grid import pair
-        from lattend.nn.images.size_text import read_size
-
-        return pair("size", read_size("the size of the image", self.size))
+    model_config = ConfigDict(str_max_length=LONGEST)
+    called: ClassVar[str] = "the {}"
 
     def small(self) -> tuple[Geometry, int, int]:
         """The kernel and the image; raises where they are too large for the page."""
@@ -70,12 +40,6 @@ class KernelQuestion(Question):
                 "at most; `lattend conv` has no such limit"
             )
         return geometry, rows, cols
-
-    def options(self) -> dict[str, Any]:
-        """The options of `lattend conv`."""
-        names = {"stride": "1", "dilation": "1", "padding": "", "padding_mode": "zeros"}
-        changed = {name: getattr(self, name) for name, usual in names.items() if getattr(self, name) != usual}
-        return {"kernel": self.kernel, **changed, "size": self.size}
 
     def torch_line(self, channels: int = 1, out_channels: int = 1) -> str:
         """The line of Python that builds this convolution."""
@@ -100,10 +64,10 @@ class ConvQuestion(KernelQuestion):
     """
 
     alpha: float = Field(2.0, le=1000)
-    pixel: str = Field("", max_length=LONGEST)
+    pixel: str = ""
 
 
-class ConvHead(BaseModel):
+class ConvHead(AnswerPart):
     """A head: its shift Δ, the pixel its centre stands on, the weight of every key, and what leaks."""
 
     shift: Place
@@ -135,7 +99,7 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
     """Where each head of a kernel attends for one query, and how much of its weight misses its pixel."""
     from lattend.nn.convolution.query_heads import query_heads
     from lattend.nn.convolution.sharpness import bound_text
-    from lattend.nn.images.size_text import read_pixel
+    from lattend.nn.images.patch_grid import read_pixel
     from lattend.nn.pictures.conv import KernelHeads
 
     geometry, rows, cols = question.small()
@@ -143,15 +107,12 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
     pixel = read_pixel("the query", question.pixel)
     inside = pixel and (min(pixel[0], kernel.outputs[0] - 1), min(pixel[1], kernel.outputs[1] - 1))
     heads = query_heads(geometry, rows, cols, question.alpha, inside)
-    return ConvAnswer(
+    return ConvAnswer.view_of(
+        heads,
         title=kernel.title,
         words=kernel.words,
         size=(rows, cols),
         outputs=kernel.outputs,
-        origin=heads.origin,
-        keys=heads.keys,
-        query=heads.query,
-        pixel=heads.pixel,
         stride=(geometry.y.stride, geometry.x.stride),
         heads=[
             ConvHead(
@@ -162,15 +123,12 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
             )
             for head in heads.heads
         ],
-        radius=heads.radius,
         leak=heads.worst.leak_text(),
         bound=bound_text(question.alpha),
         latex=LATEX,
-        copies=Snippets(
-            python=python(
-                show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha)
-            ),
-            command=command("conv", **question.options(), alpha=f"{question.alpha:g}"),
+        copies=snippets(
+            show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha),
+            command=command(ConvCommand, question),
             latex=LATEX,
         ),
     )
@@ -214,11 +172,9 @@ def answer_conv_price(question: ConvPriceQuestion) -> ConvPriceAnswer:
     facts, _ = KernelHeads(geometry, rows, cols).price(**channels)
     return ConvPriceAnswer(
         facts=[*facts],
-        copies=Snippets(
-            python=python(show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), **channels)),
-            command=command(
-                "conv", **question.options(), channels=question.channels, out_channels=question.out_channels
-            ),
+        copies=snippets(
+            show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), **channels),
+            command=command(ConvCommand, question),
             latex=Report(KernelHeads(geometry, rows, cols).title, [Facts(facts)]).latex(),
         ),
     )
@@ -227,7 +183,7 @@ def answer_conv_price(question: ConvPriceQuestion) -> ConvPriceAnswer:
 CONV_PRICE = Panel("conv_price", "The price of both", answer_conv_price)
 
 
-class SamePrice(BaseModel):
+class SamePrice(AnswerPart):
     """Whether heads and convolution cost the same, at all sizes of the image; and how much at this one."""
 
     quantity: str
@@ -266,15 +222,13 @@ def answer_conv_same(question: ConvPriceQuestion) -> ConvSameAnswer:
     ]
     return ConvSameAnswer(
         same=same,
-        copies=Snippets(
-            python=python(
-                question.torch_line(c_in, c_out),
-                "heads = lt.nn.from_conv(conv)",
-                f"price = heads.cost(rows={rows}, cols={cols})",
-                f"for quantity in {QUANTITIES}:",
-                "    print(heads.same_price(quantity), price.value(quantity))",
-                imports="import torch",
-            ),
+        copies=snippets(
+            question.torch_line(c_in, c_out),
+            "heads = lt.nn.from_conv(conv)",
+            f"price = heads.cost(rows={rows}, cols={cols})",
+            f"for quantity in {QUANTITIES}:",
+            "    print(heads.same_price(quantity), price.value(quantity))",
+            imports="import torch",
             latex=Report(
                 "A convolution and its heads",
                 [
@@ -283,9 +237,154 @@ def answer_conv_same(question: ConvPriceQuestion) -> ConvSameAnswer:
                     )
                 ],
             ).latex(),
-            command=command("conv", **question.options(), channels=c_in, out_channels=c_out, prove=True),
+            command=command(ConvCommand, question, prove=True),
         ),
     )
 
 
 CONV_SAME = Panel("conv_same", "The same price, proved", answer_conv_same, torch=True)
+
+
+FARTHEST = 40.0  # the end of the curve: beyond it float64 has no digit for the leak beside 1
+ERRORS = (1e-2, 1e-3, 1e-6, 1e-9, 1e-15)
+
+
+class LeakQuestion(KernelQuestion):
+    """A kernel, an image, and how sharp its heads are."""
+
+    alpha: float = Field(2.0, le=1000)
+
+
+class LeakCurve(AnswerPart):
+    """A leak at each α of the answer; what is too small for a number is left out."""
+
+    name: str
+    values: list[float | None]
+
+
+class NeededAlpha(AnswerPart):
+    """A leak, the least α that keeps it, and the closed form that is enough."""
+
+    error: str
+    smallest: str
+    sufficient: str
+    alpha: float
+
+
+class LeakAnswer(Answer):
+    """The curves, the leak at this α beside its bound, and the α that small leaks need."""
+
+    alphas: list[float]
+    curves: list[LeakCurve]
+    leak: str
+    level: float  # the same as a number
+    corner: str
+    bound: str
+    needed: list[NeededAlpha]
+    latex: str
+
+
+def answer_conv_leak(question: LeakQuestion) -> LeakAnswer:
+    """The leak of the worst pixel and of the corner against α, below the bound of every pixel."""
+    from lattend.nn.convolution.sharpness import BOUND_LATEX, bound_text, check_alpha
+    from lattend.nn.pictures.leaks import Leaks
+    from lattend.report.numbers import format_number
+
+    check_alpha(question.alpha)
+    geometry, rows, cols = question.small()
+    leaks = Leaks.of(geometry.keys(rows, cols), geometry.centres(rows, cols))
+    curve: dict[str, list[list[float]]] = leaks.data(min(question.alpha, FARTHEST), None)["curve"]
+    worst = leaks.worst.at(question.alpha)
+    return LeakAnswer(
+        alphas=[alpha for alpha, _ in next(iter(curve.values()))],
+        curves=[
+            LeakCurve(name=name, values=[leak if leak > 0 else None for _, leak in points])
+            for name, points in curve.items()
+        ],
+        leak=worst.leak_text(),
+        level=worst.leak,
+        corner=leaks.corner.at(question.alpha).leak_text(),
+        bound=bound_text(question.alpha),
+        needed=[
+            NeededAlpha(
+                error=format_number(error),
+                smallest=format_number(enough.smallest, 5),
+                sufficient=format_number(enough.sufficient, 5),
+                alpha=round(enough.sufficient, 4),
+            )
+            for error in ERRORS
+            for enough in (leaks.worst.for_error(error),)
+        ],
+        latex=BOUND_LATEX,
+        copies=snippets(
+            show(
+                "lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha, error=1e-6
+            ),
+            command=command(ConvCommand, question, error="1e-6"),
+            latex=BOUND_LATEX,
+        ),
+    )
+
+
+CONV_LEAK = Panel("conv_leak", "How much weight the heads leak", answer_conv_leak)
+
+
+Map = list[list[float]]
+
+
+class ErrorQuestion(KernelQuestion):
+    """A kernel, an image, how sharp its heads are, and the filter whose weights the taps have."""
+
+    alpha: float = Field(2.0, le=1000)
+    filter: Literal["edges", "average", "sharpen", "random"] = "edges"
+
+
+class ErrorAnswer(Answer):
+    """The image, the convolution of it, what soft heads give, and their difference; the greatest as text."""
+
+    image: Map
+    wanted: Map
+    soft: Map
+    difference: Map
+    error: str
+    bound: str
+    hard_error: str
+    filter: list[list[str]]
+
+
+def answer_conv_error(question: ErrorQuestion) -> ErrorAnswer:
+    """How far soft heads are from the convolution on a small image, in float64, and how far they can be."""
+    from lattend.nn.convolution.trial import try_heads
+    from lattend.report.latex import number
+    from lattend.report.numbers import format_number
+
+    geometry, rows, cols = question.small()
+    trial = try_heads(geometry, rows, cols, question.alpha, question.filter)
+
+    def listed(name: str) -> Map:
+        return getattr(trial, name).double().numpy().round(PLACES).tolist()
+
+    difference = (trial.soft - trial.wanted).numpy()
+    return ErrorAnswer(
+        image=listed("image"),
+        wanted=listed("wanted"),
+        soft=listed("soft"),
+        difference=difference.tolist(),
+        error=format_number(trial.error),
+        bound=format_number(float(trial.bound.max())),
+        hard_error=format_number(trial.hard_error),
+        filter=[[format_number(weight) for weight in row] for row in trial.filter.tolist()],
+        copies=snippets(
+            call("geometry = read_geometry", **question.arguments()),
+            f"trial = try_heads(geometry, {rows}, {cols}, {question.alpha!r}, {question.filter!r})",
+            'print(f"they differ by {trial.error:.3g}, at most {trial.bound.max():.3g}")',
+            imports="from lattend.nn.convolution.geometry import read_geometry\n"
+            "from lattend.nn.convolution.trial import try_heads",
+            command=command(ConvCommand, question),
+            latex=r"\max_q \left| y_{\mathrm{heads}} - y_{\mathrm{conv}} \right| = "
+            rf"{number(format_number(trial.error))} \le {number(format_number(float(trial.bound.max())))}",
+        ),
+    )
+
+
+CONV_ERROR = Panel("conv_error", "Heads in place of the convolution", answer_conv_error, torch=True)

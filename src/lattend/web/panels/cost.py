@@ -9,10 +9,11 @@ from importlib.resources import files
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.cost import CostCommand
 from lattend.recent import Recent
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Snippets
 from lattend.web.snippets import call, command, python
 from lattend.web.views import Formula, ReportView, formula, report_view
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 LayerText = Annotated[str, Field(max_length=2000)]
 
 
-class SizeLetter(BaseModel):
+class SizeLetter(AnswerPart):
     """An open size of a layer, and the number at which its slider starts."""
 
     name: str
@@ -45,7 +46,7 @@ class PricedLayer:
 
     open: Cost
     cost: Cost
-    given: dict[str, int]
+    numbers: dict[str, int]
 
     @property
     def is_number(self) -> bool:
@@ -71,11 +72,7 @@ def python_of_layer(text: str, rule: str, sizes: Mapping[str, int], *lines: str)
     return python(layer, *lines, imports="from lattend.cost.reader import from_text")
 
 
-class LayersQuestion(Question):
-    """A question without fields."""
-
-
-class CatalogueLayer(BaseModel):
+class CatalogueLayer(AnswerPart):
     """A layer by name, with what it takes and an example; `rule`: whether it takes an attention mask."""
 
     name: str
@@ -85,21 +82,21 @@ class CatalogueLayer(BaseModel):
     rule: bool
 
 
-class NamedQuantity(BaseModel):
+class NamedQuantity(AnswerPart):
     """A quantity of a layer: its name as it is typed, and its label."""
 
     name: str
     label: str
 
 
-class NamedModel(BaseModel):
+class NamedModel(AnswerPart):
     """A well-known model: the fields of its config.json that determine its cost."""
 
     name: str
     config: dict[str, Any]
 
 
-class LayersAnswer(BaseModel):
+class LayersAnswer(AnswerPart):
     """The menus of the price page."""
 
     layers: list[CatalogueLayer]
@@ -118,20 +115,14 @@ def models() -> list[NamedModel]:
     return [NamedModel(name=one.pop("name"), config=one) for one in configs]
 
 
-def answer_layers(question: LayersQuestion) -> LayersAnswer:
+def answer_layers(question: Question) -> LayersAnswer:
     """The catalogue of layers, quantities, machines and models."""
-    from lattend.cost.layer_catalogue import catalogue
-    from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, label
+    from lattend.cost.reader import catalogue
+    from lattend.cost.result import AT_NUMBERS, QUANTITIES, label
     from lattend.machines import MACHINES
 
     layers = [
-        CatalogueLayer(
-            name=entry.name,
-            about=entry.about,
-            signature=entry.signature,
-            example=entry.example,
-            rule="rule" in entry.arguments,
-        )
+        CatalogueLayer.view_of(entry, rule="rule" in entry.arguments)
         for entry in catalogue().entries.values()
     ]
     grow = [NamedQuantity(name=name, label=label(name)) for name in QUANTITIES if name not in AT_NUMBERS]
@@ -161,7 +152,7 @@ class CostQuestion(Question):
     per: Per = ""
 
 
-class QuantityRow(BaseModel):
+class QuantityRow(AnswerPart):
     """A quantity: its formulas, one a column, and its numbers once every letter has one.
 
     A column that is None is the same as the first; `words` stand where there is no formula.
@@ -174,7 +165,7 @@ class QuantityRow(BaseModel):
     words: str = ""
 
 
-class MachineTime(BaseModel):
+class MachineTime(AnswerPart):
     """The lower bound on the time on a machine, and what binds it."""
 
     machine: str
@@ -242,7 +233,7 @@ def _of_point(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
         if cost is not None
         for name in cost.names
     }
-    sizes = {name: value for name, value in layer.given.items() if name in known}
+    sizes = {name: value for name, value in layer.numbers.items() if name in known}
     at = per_point.at(**sizes) if sizes else per_point
     complete = bool(sizes) and not any(cost.names for cost in at.costs.values())
     rows = _point_rows(per_point if complete else at)
@@ -263,7 +254,7 @@ def _of_point(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
 
 
 def _point_rows(per_point: PerPoint) -> list[QuantityRow]:
-    from lattend.cost.quantities import WORK, label
+    from lattend.cost.result import WORK, label
 
     shown = [name for name in WORK if not all(cost.is_nothing(name) for cost in per_point.costs.values())]
     rows = [
@@ -291,7 +282,7 @@ def _written(question: CostQuestion, layer: PricedLayer, cost: Cost) -> Written:
     """The formulas in all letters; where only some letters have numbers, the formulas in the others."""
     from lattend.cost.summary import within_budget
 
-    if layer.given and not layer.is_number:
+    if layer.numbers and not layer.is_number:
         return _formulas(cost)
     key = (question.layer, question.rule, question.backward)
     if key in KNOWN:
@@ -317,7 +308,7 @@ def _rows(
     cost: Cost, work: list[QuantityRow], memory: list[QuantityRow]
 ) -> Iterator[tuple[list[QuantityRow], QuantityRow]]:
     """Each row with the list that it belongs to."""
-    from lattend.cost.quantities import label
+    from lattend.cost.result import label
     from lattend.cost.summary import cache_label, found_or_why, memory_of, work_of
 
     yield work, _row("parameters", "parameters", [cost.parameters])
@@ -382,14 +373,9 @@ def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Snippets:
         f'layer.per("{question.per}")' if question.per else "layer.backward" if question.backward else "layer"
     )
     return Snippets(
-        python=python_of_layer(question.layer, question.rule, layer.given, f"print({expression})"),
+        python=python_of_layer(question.layer, question.rule, layer.numbers, f"print({expression})"),
         command=command(
-            "cost",
-            question.layer,
-            at=layer.given,
-            rule=question.rule,
-            per=question.per,
-            backward=question.backward and not question.per,
+            CostCommand, question, at=layer.numbers, backward=question.backward and not question.per
         ),
         latex=latex,
     )

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
+from lattend.cli.count import CountCommand
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
-from lattend.web.rules import examples, numbers_of, read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.panel import Answer, Panel, Question
+from lattend.web.rules import RuleQuestion, examples, numbers_of, read
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import Formula, Piece, formula
 
 if TYPE_CHECKING:
     from lattend.counts import Count
     from lattend.rules import Rule
-
-
-class CountQuestion(Question):
-    """A rule, and the numbers given so far."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
 
 
 class CountAnswer(Answer):
@@ -42,7 +34,7 @@ class CountAnswer(Answer):
     share: str
 
 
-def answer_count(question: CountQuestion) -> CountAnswer:
+def answer_count(question: RuleQuestion) -> CountAnswer:
     """The exact number of attended pairs in closed form, with the places where it holds."""
     from lattend.report.numbers import percent
 
@@ -76,9 +68,10 @@ def answer_count(question: CountQuestion) -> CountAnswer:
         examples=drawn,
         dense=f"{dense:,}" if dense else "",
         share=percent(value, dense) if value is not None and dense else "",
-        copies=Snippets(
-            python=python(call("rule = lt.rule", question.rule), show("rule.count", **numbers)),
-            command=command("count", question.rule, at=numbers),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            show("rule.count", **numbers),
+            command=command(CountCommand, question, at=numbers),
             latex="" if shown is None else shown.latex,
         ),
     )
@@ -95,13 +88,6 @@ def _closed(rule: Rule) -> tuple[Count | int, None] | tuple[None, LattendError]:
 COUNT = Panel("count", "How many pairs a rule attends", answer_count, first=True)
 
 
-class KeysQuestion(Question):
-    """A rule, and the numbers given so far."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
-
-
 class KeysAnswer(Answer):
     """Formulas in the position of the query, and in that of the key."""
 
@@ -109,7 +95,7 @@ class KeysAnswer(Answer):
     per_key: Formula
 
 
-def answer_keys(question: KeysQuestion) -> KeysAnswer:
+def answer_keys(question: RuleQuestion) -> KeysAnswer:
     """The keys of one query and the queries of one key, as formulas in its position, from 0."""
     from lattend.report.latex import named
 
@@ -121,13 +107,11 @@ def answer_keys(question: KeysQuestion) -> KeysAnswer:
     return KeysAnswer(
         per_query=per_query,
         per_key=per_key,
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                *(show("rule.count", per=per, **at) for per, at in numbers_of_side.items()),
-            ),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            *(show("rule.count", per=per, **at) for per, at in numbers_of_side.items()),
             command="\n".join(
-                command("count", question.rule, at=at, per=per) for per, at in numbers_of_side.items()
+                command(CountCommand, question, at=at, per=per) for per, at in numbers_of_side.items()
             ),
             latex=named((("keys of a query", per_query.latex), ("queries of a key", per_key.latex))),
         ),
@@ -171,9 +155,10 @@ def answer_growth(question: GrowthQuestion) -> GrowthAnswer:
     latex = cases([(piece.latex, piece.when) for piece in pieces])
     return GrowthAnswer(
         order=Formula(pieces=pieces, where="", text=text, latex=latex),
-        copies=Snippets(
-            python=python(call("rule = lt.rule", question.rule), "print(rule.count().order())"),
-            command=command("count", question.rule, order=names),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            "print(rule.count().order())",
+            command=command(CountCommand, question, order=names),
             latex=latex,
         ),
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.derive import DeriveCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, AnswerPart, Panel, Question
+from lattend.web.snippets import command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.study.derivations.derivation import DerivedLine
-    from lattend.study.derivations.draft import Draft
-    from lattend.study.derivations.tried import TriedLine
+    from lattend.study.derivations.draft import Draft, TriedLine
 
 
 GAME = "game"
@@ -33,7 +33,7 @@ class DeriveQuestion(Question):
     )
 
 
-class LineView(BaseModel):
+class LineView(AnswerPart):
     """A line in LaTeX, why it holds, the text it was read from, and the verdict in words.
 
     `start` to `end` are the characters that the words speak of.
@@ -52,7 +52,7 @@ class LineView(BaseModel):
     end: int = 0
 
 
-class Listed(BaseModel):
+class Listed(AnswerPart):
     """The name and the summary of a derivation."""
 
     name: str
@@ -73,8 +73,7 @@ class DeriveAnswer(Answer):
 
 def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
     """Check every line of a derivation, for all sizes or in exact numbers."""
-    from lattend.study.derivations.catalogue import listed
-    from lattend.study.derivations.tried import tried
+    from lattend.study.derivations.draft import listed, tried
 
     is_game = question.derivation == GAME
     arguments = (question.f, question.method, question.step) if is_game else ()
@@ -83,7 +82,6 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
     derivation = tried(draft, changes)
     defined = list(zip(_definitions(draft), draft.definitions, strict=True))
     options: dict[str, Any] = {"method": question.method, "step": question.step} if is_game else {}
-    named = [question.derivation, *([question.f] if is_game else [])]
     return DeriveAnswer(
         title=draft.title,
         given=draft.given,
@@ -92,11 +90,11 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
         remark="" if changes else draft.remark,
         holds=all(line.verdict == "holds" for line in derivation),
         derivations=[Listed(name=name, summary=summary) for name, summary in listed().items()],
-        copies=Snippets(
-            python=python(
-                show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options)
+        copies=snippets(
+            show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options),
+            command=command(
+                DeriveCommand, name=question.derivation, formula=question.f if is_game else "", **options
             ),
-            command=command("derive", *named, **options),
             latex=_latex(draft, derivation),
         ),
     )
@@ -104,7 +102,7 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
 
 @lru_cache(maxsize=32)
 def _draft(name: str, arguments: tuple[str, ...]) -> Draft:
-    from lattend.study.derivations.catalogue import draft
+    from lattend.study.derivations.draft import draft
 
     return draft(name)(*arguments)
 

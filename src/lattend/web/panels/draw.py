@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from operator import ge
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.draw import DrawCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
-from lattend.web.rules import letters, read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel
+from lattend.web.rules import RuleQuestion, letters, read
+from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -21,16 +22,14 @@ if TYPE_CHECKING:
 MOST_TIKZ = 60_000  # characters
 
 
-class DrawQuestion(Question):
+class DrawQuestion(RuleQuestion):
     """A rule, a second one drawn over it or "", and numbers.
 
     Of an image, the keys of one pixel are drawn, of the one in the middle where `pixel` is none of its own;
     where `flat`, all queries against all keys.
     """
 
-    rule: str
     other: str = ""
-    numbers: Numbers = Field(default_factory=dict)
     pixel: list[Integer] = Field(default=[], max_length=3)
     flat: bool = False
 
@@ -71,12 +70,10 @@ def answer_draw(question: DrawQuestion) -> DrawAnswer:
     return DrawAnswer(
         title=shown.title,
         caption=[*shown.caption],
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                show("rule.draw", compare=question.other, pixel=pixel, **numbers),
-            ),
-            command=command("draw", question.rule, at=numbers, compare=question.other, pixel=pixel),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            show("rule.draw", compare=question.other, pixel=pixel, **numbers),
+            command=command(DrawCommand, question, at=numbers, compare=question.other, pixel=pixel),
             latex=_latex(shown, rules),
         ),
     )
@@ -114,15 +111,13 @@ Position = Annotated[Integer, Field(ge=0)]
 Length = Annotated[Integer, Field(ge=1)]
 
 
-class TilesQuestion(Question):
+class TilesQuestion(RuleQuestion):
     """A rule, a second one or "", numbers, and the start, size and number of the tiles.
 
     Of an image, `pixel` is the query whose keys are wanted, by row and column; of a volume, in one slice.
     """
 
-    rule: str
     other: str = ""
-    numbers: Numbers = Field(default_factory=dict)
     head: Position = 0
     pixel: list[Position] = Field(default=[], max_length=3)
     slice: Position = 0
@@ -134,7 +129,7 @@ class TilesQuestion(Question):
     cols: int = Field(ge=1, le=MOST_TILES)
 
 
-class TilesAnswer(BaseModel):
+class TilesAnswer(AnswerPart):
     """A text for every row of tiles, a letter for every tile.
 
     Of one rule, "a" is empty and the next 20 letters are steps of fullness: "b" holds up to 1/20 of its

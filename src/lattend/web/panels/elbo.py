@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
+from pydantic import ConfigDict, Field
 
-from lattend.web.panel import Answer, Panel, Question, Snippets
-from lattend.web.snippets import call, command, python, show
+from lattend.cli.elbo import ElboCommand, ElboDiscreteCommand, ElboGaussianCommand, GaussianFields
+from lattend.web.panel import Answer, AnswerPart, Panel, Question, Snippets
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import ChartLine, ReportPart, chart_line, part_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
-    from lattend.study.generative.exact_bound import ExactBound, GaussianLine
+    from lattend.study.generative.exact_bound import ExactBound
 
 
-class BoundTerm(BaseModel):
+class BoundTerm(AnswerPart):
     """reconstruction, kl, elbo, gap or log_prob: the formula, its decimals, and a number to draw."""
 
     name: str
@@ -24,7 +25,7 @@ class BoundTerm(BaseModel):
     value: float
 
 
-class BoundView(BaseModel):
+class BoundView(AnswerPart):
     """All terms, and whether ELBO + gap = log p(x) was proved for them."""
 
     terms: list[BoundTerm]
@@ -43,19 +44,10 @@ def bound_view(bound: ExactBound) -> BoundView:
     return BoundView(terms=terms, proved=bound.proved)
 
 
-Number = Annotated[str, Field(max_length=40)]
-"""A fraction or a decimal."""
-
-
-class ElboQuestion(Question):
+class ElboQuestion(Question, GaussianFields):  # pyright: ignore[reportGeneralTypeIssues]
     """x = weight·z + bias + noise with z ~ N(0, 1), the x that is seen, and q = N(mean, variance)."""
 
-    weight: Number = "1"
-    bias: Number = "0"
-    noise: Number = "1"
-    x: Number = "3/2"
-    mean: Number = "0"
-    variance: Number = "1"
+    model_config = ConfigDict(str_max_length=40)
 
 
 class ElboAnswer(Answer):
@@ -74,9 +66,9 @@ def answer_elbo(question: ElboQuestion) -> ElboAnswer:
     from lattend.study.exact.function import as_float
     from lattend.study.exact.numbers import exact
     from lattend.study.exact.writing import format_exact
-    from lattend.study.generative.line_picture import densities, gaps
+    from lattend.study.generative.exact_bound import densities, gaps
 
-    model = _gaussian_line(question)
+    model = question.line()
     mean, variance = question.mean, question.variance
     bound = model.bound(mean, variance)
     best = model.posterior
@@ -87,34 +79,26 @@ def answer_elbo(question: ElboQuestion) -> ElboAnswer:
         best=(as_float(best[0]), as_float(best[1])),
         densities=[chart_line(stroke) for stroke in densities(model, mean, variance).lines],
         gaps=[chart_line(stroke) for stroke in gaps(model, mean, variance).lines],
-        copies=Snippets(
-            python=python(
-                call(
-                    "line = lt.study.generative.GaussianLine",
-                    question.weight,
-                    question.bias,
-                    question.noise,
-                    question.x,
-                ),
-                f"print({call('line.bound', mean, variance)})",
+        copies=snippets(
+            call(
+                "line = lt.study.generative.GaussianLine",
+                question.weight,
+                question.bias,
+                question.noise,
+                question.x,
             ),
-            command=command("elbo gaussian", **question.model_dump()),
+            f"print({call('line.bound', mean, variance)})",
+            command=command(ElboGaussianCommand, question),
             latex=bound.latex(),
         ),
     )
 
 
-def _gaussian_line(question: ElboQuestion) -> GaussianLine:
-    from lattend.study.generative.exact_bound import GaussianLine
-
-    return GaussianLine(question.weight, question.bias, question.noise, question.x)
-
-
 def elbo_picture(question: ElboQuestion) -> Picture:
     """The densities and the lines of equal gap, with the terms."""
-    from lattend.study.generative.line_picture import draw_line
+    from lattend.study.generative.exact_bound import draw_line
 
-    return draw_line(_gaussian_line(question), question.mean, question.variance)
+    return draw_line(question.line(), question.mean, question.variance)
 
 
 ELBO = Panel("elbo", "The evidence lower bound, exactly", answer_elbo, elbo_picture)
@@ -128,7 +112,7 @@ class DiscreteQuestion(Question):
     guess: str = Field(default="1/5, 2/5, 2/5", max_length=400)
 
 
-class Value(BaseModel):
+class Value(AnswerPart):
     """One value of z: its probabilities as texts and as numbers to draw."""
 
     prior: float
@@ -167,12 +151,10 @@ def answer_elbo_discrete(question: DiscreteQuestion) -> DiscreteAnswer:
             Value(prior=as_float(p), posterior=as_float(p_after), guess=as_float(q), text=text)
             for p, p_after, q, text in rows
         ],
-        copies=Snippets(
-            python=python(
-                call("model = lt.study.generative.DiscreteModel", prior, likelihood),
-                f"print({call('model.bound', guess)})",
-            ),
-            command=command("elbo discrete", prior=prior, likelihood=likelihood, q=guess),
+        copies=snippets(
+            call("model = lt.study.generative.DiscreteModel", prior, likelihood),
+            f"print({call('model.bound', guess)})",
+            command=command(ElboDiscreteCommand, prior=prior, likelihood=likelihood, q=guess),
             latex=bound.latex(),
         ),
     )
@@ -226,7 +208,7 @@ def answer_elbo_linear(question: LinearQuestion) -> LinearAnswer:
         copies=Snippets(
             python="from lattend.study.generative.linear_picture import show_linear\n\n"
             + show("show_linear", **options),
-            command=command("elbo", "linear", **options),
+            command=command(ElboCommand, model="linear", **options),
             latex=Report(figure.title, parts).latex(),
         ),
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.explain import ExplainCommand
 from lattend.errors import DomainError
 from lattend.web.library import with_program_threads
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
-from lattend.web.rules import examples, numbers_of, read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.panel import Answer, AnswerPart, Panel
+from lattend.web.rules import RuleQuestion, examples, numbers_of, read
+from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.attend.explain.explain import Explanation
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
 MOST_HEADS = 1 << 12
 
 
-class PlanQuestion(Question):
+class PlanQuestion(RuleQuestion):
     """A rule, its numbers, and the tensors of a call; `kv_heads` are as many as heads where it is 0."""
 
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
     device: Literal["cpu", "cuda"] = "cpu"
     dtype: Literal["bfloat16", "float16", "float32", "float64"] = "float32"
     head_dim: int = Field(default=64, ge=1, le=1 << 12)
@@ -72,7 +71,7 @@ def explained(question: PlanQuestion) -> Explanation:
 @lru_cache(maxsize=8)
 def _explained(text: str) -> Explanation:
     from lattend.attend.explain.explain import explain
-    from lattend.rules.language.arrays import array_missing
+    from lattend.rules.language.call import array_missing
 
     question = PlanQuestion.model_validate_json(text)
     numbers, taken = numbers_in(question)
@@ -97,7 +96,7 @@ def _explained(text: str) -> Explanation:
         )
 
 
-class Amount(BaseModel):
+class Amount(AnswerPart):
     """Pairs in digits, and as a share of all: above 1 where tiles reach past the ends."""
 
     name: str
@@ -106,7 +105,7 @@ class Amount(BaseModel):
     share_text: str
 
 
-class PlanPart(BaseModel):
+class PlanPart(AnswerPart):
     """One part of the plan, in words."""
 
     condition: str
@@ -117,7 +116,7 @@ class PlanPart(BaseModel):
     executed: str
 
 
-class KernelChoice(BaseModel):
+class KernelChoice(AnswerPart):
     """A kernel, and why it cannot run this; "" where it can."""
 
     name: str
@@ -125,7 +124,7 @@ class KernelChoice(BaseModel):
     chosen: bool
 
 
-class PlanFact(BaseModel):
+class PlanFact(AnswerPart):
     """A fact: its name and its words."""
 
     name: str
@@ -160,41 +159,29 @@ def answer_explain(question: PlanQuestion) -> ExplainAnswer:
     numbers = open_numbers(question, explanation)
     options = {name: value for name, value in question.options.items() if name not in explanation.at}
     facts = [*([] if explanation.refused else explanation.facts), *format_memory(explanation.memory)]
-    return ExplainAnswer(
+    return ExplainAnswer.view_of(
+        explanation,
         title=", ".join(f"{name} = {value:,}" for name, value in explanation.at.items()),
-        at=explanation.at,
         examples=[
             name
             for name in read(question.rule).free
             if name in explanation.at and name not in (*typed, "heads")
         ],
-        tensors=explanation.tensors,
-        of=explanation.of,
         amounts=_amounts(explanation),
         useful=explanation.useful_text,
-        why=explanation.why,
-        as_written=explanation.as_written,
         parts=[
-            PlanPart(
-                condition=part.condition,
-                layout=part.layout,
-                checked=part.checked,
-                tiles=part.tile_text,
-                steps=part.step_text,
-                executed=f"{part.executed:,}",
-            )
+            PlanPart.view_of(part, tiles=part.tile_text, steps=part.step_text, executed=f"{part.executed:,}")
             for part in explanation.parts
         ],
         kernels=[
             KernelChoice(name=name, reason=reason or "", chosen=name == explanation.kernel)
             for name, reason in explanation.kernels.items()
         ],
-        refused=explanation.refused,
         facts=[PlanFact(name=name, words=words) for name, words in facts],
         mapped=explanation.has_tile_map,
-        copies=Snippets(
-            python=python(show("lt.explain", question.rule, **numbers, **options)),
-            command=command("explain", question.rule, at=numbers, **options),
+        copies=snippets(
+            show("lt.explain", question.rule, **numbers, **options),
+            command=command(ExplainCommand, rule=question.rule, at=numbers, **options),
             latex=explanation.report().latex(),
         ),
     )
@@ -275,14 +262,12 @@ def answer_tile_map(question: TileMapQuestion) -> TileMapAnswer:
         needed=[] if made.needed is None else made.needed.tolist(),
         queries=explanation.shapes[0][2],
         keys=explanation.shapes[1][2],
-        copies=Snippets(
-            python=python(
-                call("plan = lt.explain", question.rule, **numbers, **options),
-                call("tiles = plan.tile_map", *(spans if view else ())),
-                "print(tiles.executed.sum(), 'pairs run here')",
-                *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
-            ),
-            command=command("explain", question.rule, at=numbers, **options, tiles=True, **shown),
+        copies=snippets(
+            call("plan = lt.explain", question.rule, **numbers, **options),
+            call("tiles = plan.tile_map", *(spans if view else ())),
+            "print(tiles.executed.sum(), 'pairs run here')",
+            *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
+            command=command(ExplainCommand, rule=question.rule, at=numbers, **options, tiles=True, **shown),
             latex=Report(TILE_MAP.title, [Facts(made.facts)]).latex(),
         ),
     )

@@ -7,11 +7,12 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.game import GameCommand
 from lattend.errors import LattendError, NamingError
-from lattend.web.panel import Answer, Panel, Question, Snippets
-from lattend.web.snippets import call, command, python
+from lattend.web.panel import Answer, AnswerPart, Panel, Question, Snippets
+from lattend.web.snippets import call, command, snippets
 from lattend.web.views import ChartLine, ReportView, chart_line, report_view
 
 if TYPE_CHECKING:
@@ -143,11 +144,6 @@ def game_options(question: GameQuestion) -> dict[str, Any]:
     return {"minimise": ",".join(question.minimise.replace(",", " ").split())}
 
 
-def at_words(at: str) -> tuple[str, ...]:
-    """The equilibrium as an option of the command."""
-    return ("--at", at.strip()) if at.strip() else ()
-
-
 MOST_STEPS = 400
 FARTHEST = 1e6  # coordinates beyond it are not drawn
 START_VIEW: View = (0.0, 0.0, 3.0)
@@ -164,7 +160,7 @@ class OrbitQuestion(SteppedQuestion):
     view: View = START_VIEW
 
 
-class Track(BaseModel):
+class Track(AnswerPart):
     """The orbit of one method: each player's first number after every step, and f there."""
 
     name: str
@@ -286,12 +282,13 @@ def _copies(question: OrbitQuestion, orbit: Orbit) -> Snippets:
     if len(orbits) > 1:
         shown.append(f"lt.study.games.compare_orbits({', '.join(orbits)})")
         played.append(question.methods)
-    return Snippets(
-        python=python(game_call(question), *(f"print({one})" for one in shown)),
+    return snippets(
+        game_call(question),
+        *(f"print({one})" for one in shown),
         command="\n".join(
             command(
-                "game",
-                question.game.strip(),
+                GameCommand,
+                game=question.game.strip(),
                 step=question.step,
                 start=start,
                 steps=question.steps,
@@ -330,7 +327,7 @@ class GameFieldQuestion(GameQuestion):
     view: View = (0.0, 0.0, 3.0)
 
 
-class Rest(BaseModel):
+class Rest(AnswerPart):
     """A point where both gradients are 0, and whether it is an equilibrium."""
 
     place: tuple[float, float]
@@ -369,9 +366,10 @@ def answer_game_field(question: GameFieldQuestion) -> GameFieldAnswer:
             for one in rest.points
         ],
         summary="; ".join((equilibria.summary(), *notes)),
-        copies=Snippets(
-            python=python(game_call(question), "print(game.equilibria())"),
-            command=command("game", question.game.strip(), **game_options(question), field=True),
+        copies=snippets(
+            game_call(question),
+            "print(game.equilibria())",
+            command=command(GameCommand, game=question.game.strip(), **game_options(question), field=True),
             latex=equilibria.report().latex(),
         ),
     )

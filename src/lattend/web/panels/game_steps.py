@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.game import GameCommand
 from lattend.errors import DeadlineError, LattendError, NoClosedForm, TooLarge
-from lattend.web.panel import Answer, Panel, Snippets
+from lattend.web.panel import Answer, AnswerPart, Panel, Snippets
 from lattend.web.panels.game import (
     MethodQuestion,
     SteppedQuestion,
     analysis_of,
-    at_words,
     command_options,
     equilibrium_point,
     game_call,
@@ -20,7 +20,7 @@ from lattend.web.panels.game import (
     method_of,
     method_options,
 )
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, python, show, snippets
 from lattend.web.views import ChartLine, ReportView, Words, chart_line, report_view, words
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class OutcomeQuestion(SteppedQuestion):
     at: str = Field(default="", max_length=200)
 
 
-class Outcome(BaseModel):
+class Outcome(AnswerPart):
     """converges, settles, cycles, grows, diverges or undecided, and the words for it."""
 
     name: str
@@ -81,9 +81,9 @@ def _outcome_python(question: OutcomeQuestion, name: str) -> str:
 
 def _outcome_command(question: OutcomeQuestion, name: str) -> str:
     return command(
-        "game",
-        question.game.strip(),
-        *at_words(question.at),
+        GameCommand,
+        game=question.game.strip(),
+        at=question.at.strip(),
         step=question.step,
         **command_options(question, name),
     )
@@ -122,7 +122,7 @@ class StepsQuestion(MethodQuestion):
     at: str = Field(default="", max_length=200)
 
 
-class Period(BaseModel):
+class Period(AnswerPart):
     """A step at which every start comes back after so many steps."""
 
     period: int
@@ -146,12 +146,13 @@ def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
     """The analysis near an equilibrium, or a report of all equilibria where one must be chosen."""
     game = game_of(question)
     options = {"at": equilibrium_point(question.at), **method_options(question, question.method)}
-    copies = Snippets(
-        python=python(game_call(question), show("game.analyse", question.method, **options)),
+    copies = snippets(
+        game_call(question),
+        show("game.analyse", question.method, **options),
         command=command(
-            "game",
-            question.game.strip(),
-            *at_words(question.at),
+            GameCommand,
+            game=question.game.strip(),
+            at=question.at.strip(),
             **command_options(question, question.method),
         ),
     )

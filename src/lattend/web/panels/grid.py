@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.grid import GridCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question
+from lattend.web.snippets import command, show, snippets
 from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ class GridQuestion(Question):
 
     def image(self) -> tuple[int, int]:
         """The rows and columns; raises where they are too many for the page."""
-        from lattend.nn.images.patch_grid import pair
-        from lattend.nn.images.size_text import read_size
+        from lattend.nn.images.patch_grid import pair, read_size
 
         rows, cols = pair("size", read_size("the size of the image", self.size))
         if max(rows, cols) > MOST_DRAWN:
@@ -41,14 +41,10 @@ class GridQuestion(Question):
             )
         return rows, cols
 
-    def options(self) -> dict[str, Any]:
-        """The options of `lattend grid` that differ from its defaults."""
-        several = {"directions": str(self.directions)} if self.directions > 1 else {}
-        return several | ({"cell": self.cell} if self.cell != "rnn" else {})
-
     def arguments(self) -> dict[str, Any]:
-        """The arguments of lt.nn.draw_grid."""
-        return {**self.options(), **({"directions": self.directions} if self.directions > 1 else {})}
+        """The arguments of lt.nn.draw_grid that differ from its defaults."""
+        several = {"directions": self.directions} if self.directions > 1 else {}
+        return several | ({"cell": self.cell} if self.cell != "rnn" else {})
 
 
 class GridFieldQuestion(GridQuestion):
@@ -68,7 +64,7 @@ class GridFieldQuestion(GridQuestion):
 
     def place(self) -> tuple[int, int]:
         """The pixel. One beyond the edge becomes the last one."""
-        from lattend.nn.images.size_text import read_pixel
+        from lattend.nn.images.patch_grid import read_pixel
 
         rows, cols = self.image()
         row, col = read_pixel("the pixel", self.pixel) or (rows // 2, cols // 2)
@@ -78,7 +74,7 @@ class GridFieldQuestion(GridQuestion):
 Map = list[list[int]]
 
 
-class Sweep(BaseModel):
+class Sweep(AnswerPart):
     """The steps of one direction: when each cell runs, and the offsets of the cells that it waits for."""
 
     name: str
@@ -136,25 +132,16 @@ def answer_grid(question: GridFieldQuestion) -> GridAnswer:
         convnet=until.tolist(),
         seen=[int(field.sum()), int(raster.sum()), int((until >= 0).sum())],
         words=nets.field_words(pixel),
-        copies=Snippets(
-            python=python(
-                show(
-                    "lt.nn.draw_grid",
-                    (nets.rows, nets.cols),
-                    **question.arguments(),
-                    pixel=pixel,
-                    kernel=question.kernel,
-                    layers=question.layers,
-                )
-            ),
-            command=command(
-                "grid",
-                question.size,
-                **question.options(),
+        copies=snippets(
+            show(
+                "lt.nn.draw_grid",
+                (nets.rows, nets.cols),
+                **question.arguments(),
                 pixel=pixel,
                 kernel=question.kernel,
                 layers=question.layers,
             ),
+            command=command(GridCommand, question, pixel=pixel),
             latex=aligned(*(line.replace("=", "&=", 1) for line in equation)),
         ),
     )
@@ -188,7 +175,7 @@ class GridPriceQuestion(GridQuestion):
     h: Integer = Field(64, ge=1, le=WIDEST)
 
 
-class NetPrice(BaseModel):
+class NetPrice(AnswerPart):
     """A quantity of a net: its formula, and the number at this image."""
 
     net: str
@@ -243,11 +230,9 @@ def answer_grid_price(question: GridPriceQuestion) -> GridPriceAnswer:
     convnet = {"kernel": question.kernel, "layers": question.layers}
     return GridPriceAnswer(
         prices=prices,
-        copies=Snippets(
-            python=python(
-                show("lt.nn.draw_grid", (rows, cols), **question.arguments(), **convnet, **numbers)
-            ),
-            command=command("grid", question.size, at=numbers, **question.options(), **convnet),
+        copies=snippets(
+            show("lt.nn.draw_grid", (rows, cols), **question.arguments(), **convnet, **numbers),
+            command=command(GridCommand, question, at=numbers),
             latex=named((f"{one.net}, {one.quantity}", one.formula.latex) for one in prices),
         ),
     )
@@ -284,9 +269,9 @@ def answer_grid_check(question: GridQuestion) -> GridCheckAnswer:
         equal=bool(run),
         equation=[latex(line) for line in EQUATIONS[question.cell]],
         report=report_view(run.report(equation=False)),
-        copies=Snippets(
-            python=python(show("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS)),
-            command=command("grid", question.size, at=NUMBERS, check=True, **question.options()),
+        copies=snippets(
+            show("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS),
+            command=command(GridCommand, question, at=NUMBERS, check=True),
             latex=run.report().latex(),
         ),
     )
@@ -310,7 +295,7 @@ class DiagramAnswer(Answer):
 
 def grid_diagram_picture(question: DiagramQuestion) -> Picture:
     """The two planes; of a large image the corner that is drawn has the bold pixel."""
-    from lattend.nn.images.size_text import read_pixel
+    from lattend.nn.images.patch_grid import read_pixel
     from lattend.nn.pictures.grid_diagram import draw_diagram, drawn_cells
 
     rows, cols = question.image()
@@ -330,9 +315,9 @@ def answer_grid_diagram(question: DiagramQuestion) -> DiagramAnswer:
     return DiagramAnswer(
         svg=figure.svg(),
         facts=[*figure.facts],
-        copies=Snippets(
-            python=python(show("lt.nn.draw_grid", question.image(), **kind, diagram=True)),
-            command=command("grid", question.size, diagram=True, **kind),
+        copies=snippets(
+            show("lt.nn.draw_grid", question.image(), **kind, diagram=True),
+            command=command(GridCommand, size=question.size, cell=question.cell, diagram=True),
             latex=Report(figure.title, [*figure.subtitle, Facts(figure.facts)]).latex(),
         ),
     )

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.heads import HeadsShowCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Panel, Question, Snippets
 from lattend.web.snippets import call, command, python
 from lattend.web.views import ChartLine, ReportPart, ReportView, chart_line, part_view, report_view
 
@@ -57,10 +58,10 @@ def record_code(question: RecordQuestion, *lines: str, imports: str = "") -> str
 
 def record_command(question: RecordQuestion, **options: str) -> str:
     """The command that shows the record."""
-    return command("heads", "show", "record.json" if question.record else "digits", **options)
+    return command(HeadsShowCommand, record="record.json" if question.record else "digits", **options)
 
 
-class Moment(BaseModel):
+class Moment(AnswerPart):
     """All heads after some epochs: the center (row, column) and the radius of each, by layer.
 
     Inside the radius lies half of the head's Gaussian.
@@ -72,7 +73,7 @@ class Moment(BaseModel):
     radii: list[list[float]]
 
 
-class RunView(BaseModel):
+class RunView(AnswerPart):
     """One network: its heads over time, and loss and share of right test images after every epoch."""
 
     name: str
@@ -132,8 +133,8 @@ def _run(name: str, run: HeadRun) -> RunView:
     from lattend.report.numbers import significant
 
     moments = [
-        Moment(
-            epoch=moment.epoch,
+        Moment.view_of(
+            moment,
             epoch_text=significant(moment.epoch, 3),
             centres=moment.centres.tolist(),
             radii=moment.half_radii().round(4).tolist(),
@@ -203,7 +204,7 @@ def heads_moment_picture(question: MomentQuestion) -> Picture:
 HEADS_MOMENT = Panel("heads_moment", "Heads at one moment", answer_heads_moment, heads_moment_picture)
 
 
-class Spread(BaseModel):
+class Spread(AnswerPart):
     """A number of each layer over the epochs."""
 
     title: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
-from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
-from lattend.web.snippets import call, command, python, show
+from lattend.cli.cost import CostCommand
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question, Snippets
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class ModelQuestion(Question):
     training: bool = False
 
 
-class PartOfWork(BaseModel):
+class PartOfWork(AnswerPart):
     """One kind of part: its multiply-adds in three columns, and its share of those needed."""
 
     name: str
@@ -46,7 +47,7 @@ class PartOfWork(BaseModel):
     percent: str
 
 
-class WorkCurve(BaseModel):
+class WorkCurve(AnswerPart):
     """The multiply-adds needed, or the bytes cached, as the length grows; `texts` are exact."""
 
     name: str
@@ -54,14 +55,14 @@ class WorkCurve(BaseModel):
     texts: list[str]
 
 
-class Passes(BaseModel):
+class Passes(AnswerPart):
     """The length from which attention needs more than all matrices together, and its work there."""
 
     length: int
     value: float
 
 
-class ModelTime(BaseModel):
+class ModelTime(AnswerPart):
     """Lower bounds on a machine for the run and for one more token; "" where the model generates none."""
 
     machine: str
@@ -101,7 +102,7 @@ def answer_model(question: ModelQuestion) -> ModelAnswer:
     """The cost of a model, at a length and as the length grows."""
     from lattend.cost.models import config
     from lattend.cost.models.configuration import read_fields
-    from lattend.cost.models.model import attention_passes, chart_lengths, passing_sentence
+    from lattend.cost.models.model import chart_lengths, passing_sentence
     from lattend.cost.models.summary import report_of
     from lattend.report.numbers import format_bytes, percent
 
@@ -111,7 +112,7 @@ def answer_model(question: ModelQuestion) -> ModelAnswer:
     total = work.multiply_adds
     formulas = model.formulas(training=question.training)
     lengths = [] if model.image else chart_lengths(model, question.length)
-    passes = attention_passes(model)
+    passes = model.attention_passes()
     held = None if model.image or not model.is_causal else model.cache(question.length, question.batch)
     return ModelAnswer(
         title=model.heading,
@@ -190,7 +191,7 @@ def _cached(model: Model, question: ModelQuestion, lengths: list[int]) -> WorkCu
 
 
 def _times(work: ModelWork) -> list[ModelTime]:
-    from lattend.cost.models.times import decode_time, generates, run_time
+    from lattend.cost.models.serving_price import decode_time, generates, run_time
     from lattend.machines import compared_machines
     from lattend.report.numbers import seconds
 
@@ -217,16 +218,19 @@ def _copies(question: ModelQuestion, model: Model, latex: str) -> Snippets:
     batch = question.batch if question.batch > 1 else None
     run = "training" if question.training else "forward"
     cache = [show("model.cache", question.length, batch=batch)] if model.is_causal and length else []
-    return Snippets(
-        python=python(
-            call("model = lt.cost.config", question.config),
-            "print(model)",
-            show(f"model.{run}", *([length] if length else []), batch=batch),
-            *cache,
-            f"print({call('model.formulas', training=question.training or None)}.text())",
-        ),
+    return snippets(
+        call("model = lt.cost.config", question.config),
+        "print(model)",
+        show(f"model.{run}", *([length] if length else []), batch=batch),
+        *cache,
+        f"print({call('model.formulas', training=question.training or None)}.text())",
         command=command(
-            "cost", "config.json", length=length, batch=batch, training=question.training, formulas=True
+            CostCommand,
+            layer="config.json",
+            length=length,
+            batch=batch,
+            training=question.training,
+            formulas=True,
         ),
         latex=latex,
     )

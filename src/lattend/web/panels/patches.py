@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.cost import CostCommand
+from lattend.cli.patches import PatchesCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
-from lattend.web.snippets import call, command, python, show
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ class PatchesQuestion(Question):
 
     def sizes(self) -> dict[str, Any]:
         """The image, the patch, and the stride where there is one."""
-        from lattend.nn.images.size_text import read_size
+        from lattend.nn.images.patch_grid import read_size
 
         names = ["image", "patch", *(["stride"] if self.stride else [])]
         return {name: read_size(f"the {name}", getattr(self, name)) for name in names}
@@ -59,18 +61,10 @@ class PatchesQuestion(Question):
 
     def command_line(self) -> str:
         """The command that prints the patches."""
-        return command(
-            "patches",
-            self.image,
-            self.patch,
-            stride=self.stride,
-            padding="" if self.padding == "error" else self.padding,
-            channels=self.channels,
-            width=self.width,
-        )
+        return command(PatchesCommand, self)
 
 
-class PatchAxis(BaseModel):
+class PatchAxis(AnswerPart):
     """Patches along one axis, in pixels; the formula says how many."""
 
     size: int
@@ -84,7 +78,7 @@ class PatchAxis(BaseModel):
     latex: str
 
 
-class PatchFact(BaseModel):
+class PatchFact(AnswerPart):
     """A fact, as `lattend patches` tells it."""
 
     name: str
@@ -112,8 +106,8 @@ def answer_patches(question: PatchesQuestion) -> PatchesAnswer:
         tokens=grid.tokens,
         numbers=grid.numbers_text(question.channels),
         facts=[PatchFact(name=name, words=words) for name, words in facts(grid)],
-        copies=Snippets(
-            python=python(question.python_line()),
+        copies=snippets(
+            question.python_line(),
             command=question.command_line(),
             latex=rf"{grid.rows.latex(question.padding)}, \quad {grid.cols.latex(question.padding)}",
         ),
@@ -121,8 +115,7 @@ def answer_patches(question: PatchesQuestion) -> PatchesAnswer:
 
 
 def _axis(cuts: Cuts, padding: str) -> PatchAxis:
-    names = ("size", "patch", "stride", "tokens", "overlap", "skipped", "cropped", "added")
-    return PatchAxis(**{name: getattr(cuts, name) for name in names}, latex=cuts.latex(padding))
+    return PatchAxis.view_of(cuts, latex=cuts.latex(padding))
 
 
 def patches_picture(question: PatchesQuestion) -> Picture:
@@ -144,7 +137,7 @@ class PatchesPriceQuestion(PatchesQuestion):
     heads: Integer = Field(12, ge=1, le=1024)
 
 
-class PartPrice(BaseModel):
+class PartPrice(AnswerPart):
     """A part of the model: its parameters and multiplies, "" where it has none."""
 
     name: str
@@ -152,7 +145,7 @@ class PartPrice(BaseModel):
     multiplies: str
 
 
-class SizePrice(BaseModel):
+class SizePrice(AnswerPart):
     """A size of patches, how many tokens they are, and the multiplies, as numbers and as text."""
 
     patch: int
@@ -206,18 +199,19 @@ def answer_patches_price(question: PatchesPriceQuestion) -> PatchesPriceAnswer:
         attention=formula(layer.multiplies),
         sizes=[size(*one) for one in rows],
         mark=size(grid.rows.patch, grid.tokens, embedding.total(), at_tokens.total()),
-        copies=Snippets(
-            python=python(
-                question.python_line(),
-                show("positions", n=grid.tokens + 1, d=width),
-                call("layer = lt.cost.attention", "full", n="n", **sizes),
-                *(show("layer.at", n=tokens) for tokens in (grid.tokens, pixels)),
-                imports="from lattend.cost.layers.tokenwise import positions",
-            ),
+        copies=snippets(
+            question.python_line(),
+            show("positions", n=grid.tokens + 1, d=width),
+            call("layer = lt.cost.attention", "full", n="n", **sizes),
+            *(show("layer.at", n=tokens) for tokens in (grid.tokens, pixels)),
+            imports="from lattend.cost.layers.tokenwise import positions",
             command="\n".join(
                 (
                     question.command_line(),
-                    *(command("cost", "attention", at={"n": n} | sizes) for n in (grid.tokens, pixels)),
+                    *(
+                        command(CostCommand, layer="attention", at={"n": n} | sizes)
+                        for n in (grid.tokens, pixels)
+                    ),
                 )
             ),
             latex=formula(layer.multiplies).latex,

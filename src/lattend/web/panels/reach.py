@@ -6,27 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.reach import CacheCommand, ReachCommand
 from lattend.errors import DeadlineError, DomainError, LattendError, NoClosedForm, NotAffineError
-from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel
 from lattend.web.panels.draw import drawn_at
-from lattend.web.rules import examples, numbers_of, read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.rules import RuleQuestion, examples, numbers_of, read
+from lattend.web.snippets import call, command, python, show, snippets
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
 
 
-class ReachQuestion(Question):
-    """A rule, and the numbers given so far."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
-
-
-class SpanView(BaseModel):
+class SpanView(AnswerPart):
     """The greatest distance of an attended key along one axis, from the query or towards it."""
 
     distance: str  # q - k
@@ -40,24 +34,20 @@ class ReachAnswer(Answer):
     spans: list[SpanView]
 
 
-def answer_reach(question: ReachQuestion) -> ReachAnswer:
+def answer_reach(question: RuleQuestion) -> ReachAnswer:
     """How far back and ahead of a query its keys can be, as formulas."""
     from lattend.report.latex import aligned
 
     rule = read(question.rule)
     numbers = numbers_of(rule, question.numbers)
     reached = rule.at(**numbers).reach()
-    spans = [
-        SpanView(distance=span.distance, direction=span.direction, most=formula(span.most))
-        for span in reached.spans
-    ]
+    spans = [SpanView.view_of(span, most=formula(span.most)) for span in reached.spans]
     return ReachAnswer(
         spans=spans,
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule), f"print({call('rule.at', **numbers)}.reach())"
-            ),
-            command=command("reach", question.rule, at=numbers),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            f"print({call('rule.at', **numbers)}.reach())",
+            command=command(ReachCommand, question, at=numbers),
             latex=aligned(*(rf"{distance_latex(span)} &\le {span.most.latex}" for span in spans)),
         ),
     )
@@ -78,11 +68,9 @@ MOST_LAYERS = 4096
 MOST_POSITIONS = 2**53  # of which a page knows each one exactly
 
 
-class ReceptiveFieldQuestion(Question):
+class ReceptiveFieldQuestion(RuleQuestion):
     """A rule, the numbers given so far, and how many layers of it are stacked."""
 
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
     layers: Integer = Field(default=2, ge=1, le=MOST_LAYERS)
 
 
@@ -111,10 +99,7 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
     bound = rule.at(**numbers)
     seen = bound.receptive_field(question.layers)
     keys = formula(seen.count(per="query", method="closed"))
-    spans = [
-        SpanView(distance=span.distance, direction=span.direction, most=formula(span.most))
-        for span in seen.reach().spans
-    ]
+    spans = [SpanView.view_of(span, most=formula(span.most)) for span in seen.reach().spans]
     field = ReceptiveFieldAnswer(
         text=seen.text,
         keys=keys,
@@ -123,15 +108,13 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
         sees="",
         all_reached=False,
         unknown="",
-        copies=Snippets(
-            python=python(
-                f"rule = {_bound_in_python(question.rule, numbers)}",
-                f"field = rule.receptive_field({question.layers})",
-                "print(field)",
-                show("field.count", per="query"),
-                "print(field.reach())",
-            ),
-            command=command("reach", question.rule, at=numbers, layers=question.layers),
+        copies=snippets(
+            f"rule = {_bound_in_python(question.rule, numbers)}",
+            f"field = rule.receptive_field({question.layers})",
+            "print(field)",
+            show("field.count", per="query"),
+            "print(field.reach())",
+            command=command(ReachCommand, question, at=numbers),
             latex=aligned(
                 rf"\text{{keys of a query}} &= {keys.latex}",
                 *(rf"\max ({distance_latex(span)}) &= {span.most.latex}" for span in spans),
@@ -151,11 +134,9 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
     )
 
 
-class FirstLayersQuestion(Question):
+class FirstLayersQuestion(RuleQuestion):
     """A rule, the numbers given so far, and the pixel of an image whose field is shown."""
 
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
     pixel: list[Integer] = Field(default=[], max_length=3)
 
 
@@ -186,12 +167,10 @@ def answer_first_layers(question: FirstLayersQuestion) -> FirstLayersAnswer:
     inside = all(0 <= index < size for index, size in zip(pixel, sizes, strict=False))
     at = ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
     start = (pixel[0], pixel[1]) if pixel and inside else None
-    copies = Snippets(
-        python=python(
-            f"print(field_map({_bound_in_python(question.rule, numbers)}{f', {start}' if start else ''}))",
-            imports="from lattend.counts.field_map import field_map",
-        ),
-        command=command("reach", question.rule, at=numbers, map=True, pixel=start),
+    copies = snippets(
+        f"print(field_map({_bound_in_python(question.rule, numbers)}{f', {start}' if start else ''}))",
+        imports="from lattend.counts.field_map import field_map",
+        command=command(ReachCommand, rule=question.rule, at=numbers, layer_map=True, pixel=start),
     )
     layer_map, reason = FieldMap([], [], []), ""
     try:
@@ -237,13 +216,6 @@ FIRST_LAYERS = Panel("first_layers", "Which layer first connects two positions",
 RETENTION_IMPORT = "from lattend.plans.retention import retention"
 
 
-class CacheQuestion(Question):
-    """A rule, and numbers for its parameters."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
-
-
 class CacheAnswer(Answer):
     """`most` is the size of the rolling buffer, "" where it grows with the sequence.
 
@@ -257,7 +229,7 @@ class CacheAnswer(Answer):
     no_cache: str
 
 
-def answer_cache(question: CacheQuestion) -> CacheAnswer:
+def answer_cache(question: RuleQuestion) -> CacheAnswer:
     """How many keys a KV cache holds at most, when each is dropped after the last query that reaches it."""
     from lattend.plans.retention import retention
     from lattend.report.latex import escape
@@ -270,9 +242,10 @@ def answer_cache(question: CacheQuestion) -> CacheAnswer:
     taken = examples(rule, (name for name in wanted if name not in numbers))
     numbers |= taken
     bound = call("lt.rule", question.rule) + (call(".at", **numbers) if numbers else "")
-    copies = Snippets(
-        python=python(f"print(retention({bound}))", imports=RETENTION_IMPORT),
-        command=command("cache", question.rule, at=numbers),
+    copies = snippets(
+        f"print(retention({bound}))",
+        imports=RETENTION_IMPORT,
+        command=command(CacheCommand, question, at=numbers),
     )
     missed = deadlines_missed()
     try:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
-from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.cli.rules import RulesCommand
+from lattend.web.panel import Answer, AnswerPart, Panel, Question
 from lattend.web.rules import Letter, letters, read
-from lattend.web.snippets import call, command, python
+from lattend.web.snippets import call, command, snippets
 
 if TYPE_CHECKING:
     from lattend.rules.language.expr import Node
@@ -33,7 +31,7 @@ class OtherQuestion(Question):
     other: str
 
 
-class ReadSlip(BaseModel):
+class ReadSlip(AnswerPart):
     """A letter that may be a typo, the name that may be meant, and the corrected text."""
 
     name: str
@@ -69,7 +67,7 @@ def answer_other(question: OtherQuestion) -> ReadAnswer:
 
 def _meaning(text: str) -> ReadAnswer:
     from lattend.counts.latex import set_latex
-    from lattend.rules.language.arrays import array_missing
+    from lattend.rules.language.call import array_missing
     from lattend.rules.typos import typos
 
     rule = read(text)
@@ -81,15 +79,16 @@ def _meaning(text: str) -> ReadAnswer:
         meaning=rule.about.meaning if rule.about else "",
         axes=[[axis.query, axis.key, axis.queries, axis.keys] for axis in rule.axes],
         letters=letters(rule),
-        slips=[ReadSlip(**asdict(slip)) for slip in typos(rule)],
+        slips=[ReadSlip.view_of(slip) for slip in typos(rule)],
         positions=rule.positions,
         tree=tree(rule.condition),
         data={name: array.tolist() for name, array in rule.data.items() if array.size <= MOST_ENTRIES},
         source=rule.source == text,
         written=rule.source or "",
-        copies=Snippets(
-            python=python(call("rule = lt.rule", text), "print(rule)"),
-            command=command("rules", text),
+        copies=snippets(
+            call("rule = lt.rule", text),
+            "print(rule)",
+            command=command(RulesCommand, name=text),
             latex=set_latex(rule),
         ),
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.cost import CostCommand
 from lattend.errors import TooLarge
-from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel
 from lattend.web.panels.explain import MOST_HEADS
-from lattend.web.rules import letters, numbers_of, read
-from lattend.web.snippets import call, command, python
+from lattend.web.rules import RuleQuestion, letters, numbers_of, read
+from lattend.web.snippets import call, command, snippets
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
@@ -26,17 +27,15 @@ KEPT = "keys and values of all positions, numbers"  # the rolling buffer, which 
 PADDED = "Tiles are whole, so those at the end of a short sequence count more pairs than there are."
 
 
-class RuleCostQuestion(Question):
+class RuleCostQuestion(RuleQuestion):
     """A rule, its numbers, and the heads of a layer; `kv_heads` are as many as heads where it is 0."""
 
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
     heads: Integer = Field(default=8, ge=1, le=MOST_HEADS)
     kv_heads: Integer = Field(default=0, ge=0, le=MOST_HEADS)
     head_dim: Integer = Field(default=64, ge=1, le=1 << 12)
 
 
-class PricedQuantity(BaseModel):
+class PricedQuantity(AnswerPart):
     """One quantity: its formula, None where there is none, and its numbers; "" where it has none.
 
     Memory and paths have one number, in `needed`.
@@ -101,11 +100,9 @@ def answer_rule_cost(question: RuleCostQuestion) -> RuleCostAnswer:
         quantities=[one for one in quantities if one.formula or one.needed],
         time=str(priced.time()),
         note=PADDED if _padded(priced) else "",
-        copies=Snippets(
-            python=python(
-                f"print({call('lt.cost.attention', question.rule, **shown)[:-1]}, projections=None))"
-            ),
-            command=command("cost", "attention(projections=none)", at=shown, rule=question.rule),
+        copies=snippets(
+            f"print({call('lt.cost.attention', question.rule, **shown)[:-1]}, projections=None))",
+            command=command(CostCommand, layer="attention(projections=none)", at=shown, rule=question.rule),
             latex=named((one.name, one.formula.latex) for one in quantities if one.formula),
         ),
     )
@@ -114,7 +111,7 @@ def answer_rule_cost(question: RuleCostQuestion) -> RuleCostAnswer:
 @lru_cache(maxsize=64)
 def _formulas(rule: str, shared: bool, below: tuple[tuple[str, int], ...]) -> _Formulas:
     from lattend.cost import attention
-    from lattend.cost.quantities import LABELS
+    from lattend.cost.result import LABELS
     from lattend.cost.summary import path_label
 
     numbers: dict[str, Any] = dict(below)

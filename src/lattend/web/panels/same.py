@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.same import SameCommand
 from lattend.errors import LattendError, NoClosedForm
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Snippets
 from lattend.web.panels.draw import drawn_at, rules_of
-from lattend.web.rules import numbers_of, read
+from lattend.web.rules import RuleQuestion, numbers_of, read
 from lattend.web.snippets import call, command, python, show
 from lattend.web.views import Formula, formula
 
@@ -25,15 +26,14 @@ DIFFERENCE = "print({}.difference({}) or 'the same pairs')"
 SECONDS = 3.0  # for all counts of two rules together
 
 
-class SameQuestion(Question):
+class SameQuestion(RuleQuestion):
     """Two rules; numbers of parameters are put in, those of sizes only give the counts a value."""
 
-    rule: str
     other: str
     numbers: Numbers = Field(default_factory=dict)
 
 
-class FirstDifference(BaseModel):
+class FirstDifference(AnswerPart):
     """The first pair that only one of the rules has, and the numbers at which it does."""
 
     numbers: dict[str, int]
@@ -41,7 +41,7 @@ class FirstDifference(BaseModel):
     rule: str  # "rule" or "other", whose it is
 
 
-class SharedCount(BaseModel):
+class SharedCount(AnswerPart):
     """The number of pairs of both rules or of one only; `why` says why there is no formula."""
 
     whose: str  # "both", "rule" or "other"
@@ -131,7 +131,7 @@ def _bound(question: SameQuestion) -> list[Rule]:
     return [rule.at(**_parameters(rule, question.numbers)) for rule in rules]
 
 
-def _given(question: SameQuestion) -> dict[str, int]:
+def _fixed(question: SameQuestion) -> dict[str, int]:
     """The numbers of the parameters of both rules."""
     both = (_parameters(read(text), question.numbers) for text in (question.rule, question.other))
     return {name: value for numbers in both for name, value in numbers.items()}
@@ -149,7 +149,7 @@ def _sizes(question: SameQuestion) -> dict[str, int]:
 
 def _python(question: SameQuestion, counts: Sequence[SharedCount] = ()) -> str:
     """Python that compares the rules, for all sizes and at the question's, and prints the counts."""
-    given, sizes = _given(question), _sizes(question)
+    fixed, sizes = _fixed(question), _sizes(question)
     lines: list[str] = []
     for name, text in (("rule", question.rule), ("other", question.other)):
         numbers = _parameters(read(text), question.numbers)
@@ -158,7 +158,7 @@ def _python(question: SameQuestion, counts: Sequence[SharedCount] = ()) -> str:
         lines.append(DIFFERENCE.format("rule", "other"))
     if sizes and not _looks_up(question):
         lines.append(DIFFERENCE.format(call("rule.at", **sizes), call("other.at", **sizes)))
-    if given and counts:
+    if fixed and counts:
         lines.append("rule, other = rule.baked(), other.baked()")
     for part, one in zip(("rule & other", "rule - other", "other - rule"), counts, strict=False):
         lines += [show(f"({part}).count")] if one.formula else []
@@ -170,9 +170,9 @@ def _commands(question: SameQuestion, count: bool = False) -> str:
     """Commands that compare the rules; none for rules with data, which `same` does not compare."""
     if _looks_up(question):
         return ""
-    numbers, sizes = _given(question), _sizes(question)
+    numbers, sizes = _fixed(question), _sizes(question)
     at = [numbers, numbers | sizes] if sizes else [numbers]
-    return "\n".join(command("same", question.rule, question.other, at=one, count=count) for one in at)
+    return "\n".join(command(SameCommand, question, at=one, count=count) for one in at)
 
 
 def _sets_latex(*rules: Rule) -> list[str]:
@@ -182,7 +182,7 @@ def _sets_latex(*rules: Rule) -> list[str]:
 
 
 def _counts_latex(counts: Sequence[SharedCount], sizes: Mapping[str, int]) -> list[str]:
-    """The formula of each part, and its number at the sizes given."""
+    """The formula of each part, and its number at the fixed sizes."""
     from lattend.counts.notation import latex_name
     from lattend.report.latex import number
 

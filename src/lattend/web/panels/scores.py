@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.heads import HeadsCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, AnswerPart, Panel, Question
+from lattend.web.snippets import command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -37,8 +38,7 @@ class ScoresQuestion(Question):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of lt.nn.draw_scores. A pixel beyond the edge becomes the last one."""
-        from lattend.nn.images.patch_grid import pair
-        from lattend.nn.images.size_text import read_pixel, read_size
+        from lattend.nn.images.patch_grid import pair, read_pixel, read_size
 
         rows, cols = pair("size", read_size("the size of the image", self.size))
         if max(rows, cols) > LARGEST:
@@ -62,7 +62,7 @@ class ScoresQuestion(Question):
         return {**options, "channels": str(self.channels), "seed": str(self.seed)}
 
 
-class ScoreMap(BaseModel):
+class ScoreMap(AnswerPart):
     """A summand of the score: its formula, and its value for every key."""
 
     name: str
@@ -106,9 +106,9 @@ def answer_scores(question: ScoresQuestion) -> ScoresAnswer:
         sum=_rounded(data["sum"]),
         weights=_rounded(data["weights"]),
         facts=[fact for fact in drawn.facts if fact[0] not in formulas],
-        copies=Snippets(
-            python=python(show("lt.nn.draw_scores", question.encoding, **question.arguments())),
-            command=command("heads", **question.options()),
+        copies=snippets(
+            show("lt.nn.draw_scores", question.encoding, **question.arguments()),
+            command=command(HeadsCommand, **question.options()),
             latex=Report(drawn.title, [*drawn.subtitle, Facts(drawn.facts)]).latex(),
         ),
     )

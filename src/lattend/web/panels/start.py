@@ -6,18 +6,14 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from lattend import __version__
 from lattend.web.page_links import PageLink, page_link
-from lattend.web.panel import Panel, Question
+from lattend.web.panel import AnswerPart, Panel, Question
 
 
-class StartQuestion(Question):
-    """A question without fields."""
-
-
-class CatalogueRule(BaseModel):
+class CatalogueRule(AnswerPart):
     """A rule that has a name."""
 
     name: str
@@ -27,7 +23,7 @@ class CatalogueRule(BaseModel):
     aliases: list[str]
 
 
-class Example(BaseModel):
+class Example(AnswerPart):
     """A page and what is filled in there."""
 
     title: str
@@ -35,7 +31,7 @@ class Example(BaseModel):
     state: dict[str, Any]
 
 
-class StartAnswer(BaseModel):
+class StartAnswer(AnswerPart):
     """The page's menus."""
 
     version: str
@@ -52,7 +48,7 @@ def examples() -> list[Example]:
     return [Example.model_validate(example) for example in tomllib.loads(text)["example"]]
 
 
-def answer_start(question: StartQuestion) -> StartAnswer:
+def answer_start(question: Question) -> StartAnswer:
     """The catalogue of rules, and the examples."""
     from lattend.draw.grid.samples import catalogue
 
@@ -72,11 +68,7 @@ def answer_start(question: StartQuestion) -> StartAnswer:
 START = Panel("start", "The page's menus", answer_start, first=True)
 
 
-class QuestionsQuestion(Question):
-    """A question without fields: all questions come at once."""
-
-
-class AskedCommand(BaseModel):
+class AskedCommand(AnswerPart):
     """A command, what it prints, and the page that shows the same."""
 
     line: str
@@ -84,7 +76,7 @@ class AskedCommand(BaseModel):
     place: PageLink | None
 
 
-class AskedQuestion(BaseModel):
+class AskedQuestion(AnswerPart):
     """A question, the answer of course notes, and the true answer."""
 
     number: int
@@ -97,29 +89,25 @@ class AskedQuestion(BaseModel):
     other_names: list[str]  # by which it is found too
 
 
-class QuestionsAnswer(BaseModel):
+class QuestionsAnswer(AnswerPart):
     """All questions, by topic in the order of a course."""
 
     questions: list[AskedQuestion]
 
 
-def answer_questions(question: QuestionsQuestion) -> QuestionsAnswer:
+def answer_questions(question: Question) -> QuestionsAnswer:
     """The questions with their answers."""
     from lattend.ask.question import other_names, questions
 
     return QuestionsAnswer(
         questions=[
-            AskedQuestion(
-                number=one.number,
-                topic=one.topic,
-                asks=one.asks,
-                notes=one.notes,
+            AskedQuestion.view_of(
+                one,
                 commands=[
                     AskedCommand(line=line, printed=printed, place=page_link(line))
                     for line, printed in one.commands
                 ],
                 python=one.python.strip(),
-                remark=one.remark,
                 other_names=other_names(one),
             )
             for one in questions()
@@ -133,7 +121,7 @@ class AskQuestion(Question):
     words: str = Field(max_length=400)
 
 
-class AskAnswer(BaseModel):
+class AskAnswer(AnswerPart):
     """The numbers of the questions that have all words, or most where `nearest`; words that may be meant."""
 
     numbers: list[int]

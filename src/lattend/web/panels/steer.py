@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lattend.web.panel import Answer, Panel, Question, Row, Rows, Snippets, Text
-from lattend.web.snippets import command, literal, literals, python, show
+from lattend.cli.steer import SteerCommand
+from lattend.web.panel import Answer, AnswerPart, Panel, Question, Row, Rows, Snippets, Text
+from lattend.web.snippets import command, literal, literals, show, snippets
 from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
-    from lattend.study.steering.steered import Steered
+    from lattend.study.steering.steer import Steered
     from lattend.study.steering.trial import Trial
 
 
@@ -26,7 +27,7 @@ class SteerQuestion(Question):
     sharpness: Text = ""
 
 
-class CertificateView(BaseModel):
+class CertificateView(AnswerPart):
     """Two mixtures of keys that are one point: `left` and `right` are the keys of either."""
 
     left: list[int]
@@ -54,17 +55,16 @@ class SteerAnswer(Answer):
 def answer_steer(question: SteerQuestion) -> SteerAnswer:
     """The query for the wanted weights, its exact error and bound, and why none is better."""
     from lattend.report.numbers import significant
-    from lattend.study.steering.latex import steered_latex
     from lattend.study.steering.numbers import shares
-    from lattend.study.steering.steered import plain
+    from lattend.study.steering.reports import steered_latex
+    from lattend.study.steering.steer import plain
 
     result = steered(question)
     ray, why = result.ray, result.certificate
     query = plain(result.query)
     wanted = [str(share) for share in shares(question.wanted)]
-    return SteerAnswer(
-        reach=result.reach,
-        how=result.how,
+    return SteerAnswer.view_of(
+        result,
         report=report_view(result.report()),
         query=[significant(number, 12) for number in query.tolist()],
         place=query.tolist(),
@@ -88,8 +88,7 @@ def answer_steer(question: SteerQuestion) -> SteerAnswer:
 def steered(question: SteerQuestion) -> Steered:
     """The library's result for one head."""
     from lattend.study.steering.numbers import shares
-    from lattend.study.steering.steer import steer
-    from lattend.study.steering.steered import Steered
+    from lattend.study.steering.steer import Steered, steer
 
     result = steer(
         question.keys,
@@ -104,25 +103,16 @@ def steered(question: SteerQuestion) -> Steered:
 
 def _steer_copies(question: SteerQuestion, wanted: list[str], latex: str) -> Snippets:
     """The same question in Python and in the shell."""
-    return Snippets(
-        python=python(
-            show(
-                "lt.study.steer",
-                literals(question.keys),
-                literals([wanted])[0],
-                sharpness=literal(question.sharpness),
-                values=literals(question.values) or None,
-                scale=None if question.scale == "1" else literal(question.scale),
-            )
+    return snippets(
+        show(
+            "lt.study.steer",
+            literals(question.keys),
+            literals([wanted])[0],
+            sharpness=literal(question.sharpness),
+            values=literals(question.values) or None,
+            scale=None if question.scale == "1" else literal(question.scale),
         ),
-        command=command(
-            "steer",
-            keys=question.keys,
-            weights=wanted,
-            sharpness=question.sharpness,
-            values=question.values,
-            scale="" if question.scale == "1" else question.scale,
-        ),
+        command=command(SteerCommand, question, weights=wanted),
         latex=latex,
     )
 
@@ -148,7 +138,7 @@ class TryQueryQuestion(Question):
     scale: Text = "1"
 
 
-class KeyWeight(BaseModel):
+class KeyWeight(AnswerPart):
     """What one key gets: in numbers, for bars, and in the limit of a long query in this direction."""
 
     logit: str
@@ -158,7 +148,7 @@ class KeyWeight(BaseModel):
     wanted: float
 
 
-class ConeView(BaseModel):
+class ConeView(AnswerPart):
     """The directions from `start` to `end`, counter-clockwise, in which these keys win; all, where empty."""
 
     keys: list[int]
@@ -166,7 +156,7 @@ class ConeView(BaseModel):
     end: list[float]
 
 
-class Growth(BaseModel):
+class Growth(AnswerPart):
     """The weights of each key, as the query is made shorter and longer; 1 is the query as given."""
 
     lengths: list[float]
@@ -190,9 +180,8 @@ class TryQueryAnswer(Answer):
 
 def answer_try_query(question: TryQueryQuestion) -> TryQueryAnswer:
     """The weights softmax(scale·Kq) and the output; for keys of two numbers the cone where each key wins."""
-    from lattend.study.steering.cones import winning_cones
-    from lattend.study.steering.latex import trial_latex
-    from lattend.study.steering.reports import six_digits, weight_texts
+    from lattend.study.steering.pictures import winning_cones
+    from lattend.study.steering.reports import six_digits, trial_latex, weight_texts
 
     trial = tried(question)
     rows = zip(trial.logits.tolist(), trial.weights.tolist(), trial.limit.tolist(), strict=True)
@@ -212,10 +201,7 @@ def answer_try_query(question: TryQueryQuestion) -> TryQueryAnswer:
         report=report_view(report),
         output=[] if trial.output is None else trial.output.tolist(),
         wanted_output=[] if trial.wanted_output is None else trial.wanted_output.tolist(),
-        cones=[
-            ConeView(keys=[*cone.keys], start=[*(cone.start or ())], end=[*(cone.end or ())])
-            for cone in cones
-        ],
+        cones=[ConeView.view_of(cone, start=cone.start or [], end=cone.end or []) for cone in cones],
         growth=Growth(lengths=LENGTHS, weights=trial.made_longer(LENGTHS).T.round(6).tolist()),
         copies=_try_query_copies(question, trial_latex(trial)),
     )
@@ -240,25 +226,16 @@ def _try_query_copies(question: TryQueryQuestion, latex: str) -> Snippets:
     from lattend.study.steering.numbers import shares
 
     wanted = [str(share) for share in shares(question.wanted)] if question.wanted else []
-    return Snippets(
-        python=python(
-            show(
-                "lt.study.try_query",
-                literals(question.keys),
-                literals([question.query])[0],
-                weights=literals([wanted])[0] or None,
-                values=literals(question.values) or None,
-                scale=None if question.scale == "1" else literal(question.scale),
-            )
+    return snippets(
+        show(
+            "lt.study.try_query",
+            literals(question.keys),
+            literals([question.query])[0],
+            weights=literals([wanted])[0] or None,
+            values=literals(question.values) or None,
+            scale=None if question.scale == "1" else literal(question.scale),
         ),
-        command=command(
-            "steer",
-            keys=question.keys,
-            query=question.query,
-            weights=wanted,
-            values=question.values,
-            scale="" if question.scale == "1" else question.scale,
-        ),
+        command=command(SteerCommand, question, weights=wanted),
         latex=latex,
     )
 

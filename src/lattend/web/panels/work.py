@@ -7,15 +7,16 @@ import shlex
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lattend.web.panel import Answer, Numbers, Panel, Question, Row, Rows, Snippets, Text
-from lattend.web.snippets import call, command, literal, literals, python
+from lattend.cli.work import WorkCommand
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Row, Rows, Snippets, Text
+from lattend.web.snippets import call, command, literal, literals, snippets
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
+    from lattend.study.worked.entry import Step
     from lattend.study.worked.judge import Judgement
-    from lattend.study.worked.step import Step
     from lattend.study.worked.work import Worked
 
 
@@ -50,7 +51,7 @@ class WorkQuestion(Question):
     places: int = Field(default=4, ge=0, le=20)
 
 
-class SourceView(BaseModel):
+class SourceView(AnswerPart):
     """Numbers of another table: one, or a whole row or column where the other is null."""
 
     name: str
@@ -59,7 +60,7 @@ class SourceView(BaseModel):
     column: int | None
 
 
-class NumberView(BaseModel):
+class NumberView(AnswerPart):
     """A number: its exact form in LaTeX and as one types it, "" where too long; its decimal; its origin."""
 
     exact: str
@@ -70,7 +71,7 @@ class NumberView(BaseModel):
     sources: list[SourceView] = []
 
 
-class StepView(BaseModel):
+class StepView(AnswerPart):
     """A step: a table a head, rows of numbers; `formula` is LaTeX over whole matrices."""
 
     name: str
@@ -161,24 +162,22 @@ def step_view(worked: Worked, step: Step, formula: str, decimals: int) -> StepVi
         if many <= MOST_ORIGINS:
             made_of = origin(worked, (step.name, head, row, column), decimals)
             number.origin = made_of.latex
-            number.sources = [SourceView(**source._asdict()) for source in made_of.sources]
+            number.sources = [SourceView.view_of(source) for source in made_of.sources]
         return number
 
     tables = [
         [[view(head, row, column) for column in range(len(rows[0]))] for row in range(len(rows))]
         for head, rows in enumerate(step.tables)
     ]
-    return StepView(
-        name=step.name, title=step.title, formula=formula, down=step.down, across=step.across, tables=tables
-    )
+    return StepView.view_of(step, formula=formula, tables=tables)
 
 
 def _work_copies(question: WorkQuestion, worked: Worked) -> Snippets:
     """The same work in Python, in the shell and in LaTeX."""
-    option = "" if question.places == 4 else f" --places {question.places}"
-    return Snippets(
-        python=python(call_of(question), "print(worked)"),
-        command=command_of(question) + option,
+    return snippets(
+        call_of(question),
+        "print(worked)",
+        command=command_of(question, places=None if question.places == 4 else question.places),
         latex=worked.latex(question.places),
     )
 
@@ -192,18 +191,12 @@ def call_of(question: WorkQuestion) -> str:
     return call("worked = lt.study.work", **named)
 
 
-def command_of(question: WorkQuestion) -> str:
+def command_of(question: WorkQuestion, places: int | None = None) -> str:
     """The command that works it through."""
     options = arguments(question)
-    return command(
-        "work",
-        at=letters_of(question) if "rule" in options else {},
-        **{name: options[name] for name in (*MATRICES, "wo", *DIRECT) if name in options},
-        rule=options.get("rule", ""),
-        scale=options.get("scale", ""),
-        heads=options.get("heads"),
-        columns=options.get("columns", False),
-    )
+    letters = letters_of(question) if "rule" in options else {}
+    named = {name: value for name, value in options.items() if name not in letters}
+    return command(WorkCommand, at=letters, places=places, **named)
 
 
 def work_picture(question: WorkQuestion) -> Picture:
@@ -223,7 +216,7 @@ class CheckQuestion(WorkQuestion):
     answer: dict[str, Tables] = Field(default_factory=dict, max_length=10)
 
 
-class PlaceView(BaseModel):
+class PlaceView(AnswerPart):
     """A number of a step, counted from 0."""
 
     step: str
@@ -293,25 +286,27 @@ def _judgement_latex(judgement: Judgement, summary: str) -> str:
     from lattend.report.table import Table
     from lattend.study.worked.judgement_text import format_true
 
-    rows = [
-        (
-            one.place[0],
-            *(str(number + 1) for number in one.place[1:]),
-            one.written.text,
-            format_true(one),
-            one.kind,
-        )
-        for one in judgement.verdicts
-    ]
-    head = ("step", "head", "row", "column", "given", "exact", "verdict")
-    return Report(summary, [Table(head, rows)] if rows else []).latex()
+    table = Table.of(
+        judgement.verdicts,
+        {
+            "step": lambda one: one.place[0],
+            "head": lambda one: str(one.place[1] + 1),
+            "row": lambda one: str(one.place[2] + 1),
+            "column": lambda one: str(one.place[3] + 1),
+            "given": lambda one: one.written.text,
+            "exact": format_true,
+            "verdict": lambda one: one.kind,
+        },
+    )
+    return Report(summary, [table] if table.rows else []).latex()
 
 
 def _check_copies(question: CheckQuestion, tables: dict[str, Any], latex: str) -> Snippets:
     """The same check in Python and in the shell."""
     file = f"echo {shlex.quote(json.dumps(tables))} > answer.json"
-    return Snippets(
-        python=python(call_of(question), call("print(worked.check", tables) + ")"),
+    return snippets(
+        call_of(question),
+        call("print(worked.check", tables) + ")",
         command=f"{file}\n{command_of(question)} --check answer.json",
         latex=latex,
     )

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lattend.cost.models.encoder_decoder import EncoderDecoder
-from lattend.cost.models.families.shared import CAUSAL, head_dim, norms, unknown_head
+from lattend.cost.models.families.family import CAUSAL, FULL
+from lattend.cost.models.families.text import build_model, head_dim, unknown_head
 from lattend.cost.models.fields import MISSING, Fields
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import (
     HEAD,
     OTHER,
-    PROJECTIONS,
     Attention,
     ModelLayer,
     ModelPart,
     gated,
-    linear,
+    norms,
     plain,
+    projections,
     table,
 )
 from lattend.cost.models.spans import AttentionSpan
-
-FULL = AttentionSpan("full")
 
 
 def t5(fields: Fields) -> Model:
@@ -30,7 +30,7 @@ def t5(fields: Fields) -> Model:
     width, heads, size = fields.size("d_model"), fields.size("num_heads"), fields.size("d_kv")
     feed_forward, words = _t5_feed_forward(fields, width)
     buckets = table("relative positions", fields.usual(32, "relative_attention_num_buckets"), heads)
-    matrices = _matrices(width, heads * size, bias=False, key_bias=False)
+    matrices = projections(width, heads, heads, size)
     own = (*matrices, *feed_forward)
     crossing = (matrices[0], matrices[3])
     inner, outer = norms(width, *("layer norm",) * 2), norms(width, *("layer norm",) * 3)
@@ -41,16 +41,10 @@ def t5(fields: Fields) -> Model:
         first, other = ModelLayer((*parts, buckets), attention, words), ModelLayer(parts, attention, words)
         return (first, *(other,) * (count - 1))
 
+    encoder = stack((*own, *inner), FULL, layers)
     decoder = stack((*own, *crossing, *outer), CAUSAL, decoders or layers)
-    return _built(
-        fields,
-        width,
-        encoder=stack((*own, *inner), FULL, layers),
-        around_encoder=norms(width, "encoder's last norm"),
-        decoder=decoder,
-        around_decoder=norms(width, "last norm"),
-        cross=_cross(matrices, Attention(FULL, heads, heads, size, size), len(decoder)),
-    )
+    around = norms(width, "encoder's last norm"), norms(width, "last norm")
+    return _both_sides(fields, width, encoder, around[0], decoder, around[1])
 
 
 def bart(fields: Fields) -> Model:
@@ -59,9 +53,8 @@ def bart(fields: Fields) -> Model:
         raise fields.wrong("tie_word_embeddings", "true: tables that are not shared are not counted", False)
     width, positions = fields.size("d_model"), fields.size("max_position_embeddings")
     around = (table("positions", positions + 2, width), *norms(width, "norm of the tables", bias=True))
-    return _plain_sides(
-        fields, width, around, around, key_bias=True, encoder_longest=positions, longest=positions
-    )
+    limits = {"encoder_longest": positions, "longest": positions}
+    return _plain_sides(fields, width, around, around, key_bias=True, **limits)
 
 
 def whisper(fields: Fields) -> Model:
@@ -89,9 +82,8 @@ def whisper(fields: Fields) -> Model:
         *norms(width, "encoder's last norm", bias=True),
     )
     after = (table("positions", targets, width), *norms(width, "last norm", bias=True))
-    return _plain_sides(
-        fields, width, before, after, key_bias=False, encoder_longest=inputs, longest=targets, fixed=inputs
-    )
+    limits = {"encoder_longest": inputs, "longest": targets, "fixed": inputs}
+    return _plain_sides(fields, width, before, after, key_bias=False, **limits)
 
 
 def _plain_sides(
@@ -101,52 +93,38 @@ def _plain_sides(
     around_decoder: Sequence[ModelPart],
     *,
     key_bias: bool,
-    encoder_longest: int,
-    longest: int,
-    fixed: int | None = None,
+    **limits: int,
 ) -> Model:
     """Layers with biases and two matrices of a feed-forward, as BART and Whisper have them."""
-    matrices = _matrices(width, width, bias=True, key_bias=key_bias)
-    sides: dict[str, tuple[ModelLayer, ...]] = {}
+    layers: list[tuple[ModelLayer, ...]] = []
     for side, span in {"encoder": FULL, "decoder": CAUSAL}.items():
         heads, hidden = fields.size(f"{side}_attention_heads"), fields.size(f"{side}_ffn_dim")
         size = head_dim(fields, width, heads)
+        matrices = projections(width, heads, heads, size, bias=True, out_bias=True, key_bias=key_bias)
         more = (matrices[0], matrices[3]) if side == "decoder" else ()
-        many = 3 if side == "decoder" else 2
-        parts = (*matrices, *more, *plain(width, hidden), *norms(width, *("layer norm",) * many, bias=True))
+        names = ("layer norm",) * (3 if side == "decoder" else 2)
+        parts = (*matrices, *more, *plain(width, hidden), *norms(width, *names, bias=True))
         layer = ModelLayer(parts, Attention(span, heads, heads, size, size), f"{hidden:,} wide")
-        sides[side] = (layer,) * fields.layers(f"{side}_layers")
-    heads = fields.size("decoder_attention_heads")
-    size = width // heads
-    attention = Attention(FULL, heads, heads, size, size)
-    return _built(
-        fields,
-        width,
-        encoder=sides["encoder"],
-        around_encoder=around_encoder,
-        decoder=sides["decoder"],
-        around_decoder=around_decoder,
-        cross=_cross(matrices, attention, len(sides["decoder"])),
-        encoder_longest=encoder_longest,
-        longest=longest,
-        fixed=fixed,
-    )
+        layers.append((layer,) * fields.layers(f"{side}_layers"))
+    return _both_sides(fields, width, layers[0], around_encoder, layers[1], around_decoder, **limits)
 
 
-def _built(
+def _both_sides(
     fields: Fields,
     width: int,
-    *,
     encoder: tuple[ModelLayer, ...],
     around_encoder: Sequence[ModelPart],
     decoder: tuple[ModelLayer, ...],
     around_decoder: Sequence[ModelPart],
-    cross: tuple[ModelLayer, ...],
+    *,
     encoder_longest: int | None = None,
     longest: int | None = None,
     fixed: int | None = None,
 ) -> Model:
-    """Both sides, the table of tokens and the head that gives a score for each of them."""
+    """Both sides, the table of tokens and the head that gives a score for each of them.
+
+    Each layer of the decoder has matrices for keys and values of the encoder's output, as for its own.
+    """
     vocabulary = fields.size("vocab_size")
     outside = [table("tokens", vocabulary, width), *around_decoder]
     head, named = "no head", fields.architecture
@@ -157,43 +135,22 @@ def _built(
         head = "language model" + (", head shared with the table" if shares else "")
     elif not named.endswith("Model") or named.endswith("EncoderModel"):
         raise unknown_head(fields, named, "…ForConditionalGeneration and …Model")
-    return EncoderDecoder(
-        family=fields.family,
-        source=fields.where,
-        head=head,
-        width=width,
-        layers=decoder,
-        outside=tuple(outside),
+    last = decoder[-1]
+    keyed = tuple(part for part in last.parts if part.name in ("key", "value"))
+    attention = None if last.attention is None else replace(last.attention, span=FULL)
+    named_encoder = f"{fields.family} encoder", fields.where, "no head", width
+    return build_model(
+        fields,
+        head,
+        width,
+        decoder,
+        outside,
+        EncoderDecoder,
         longest=longest,
-        defaults=tuple(fields.defaults.items()),
-        notes=tuple(fields.notes),
-        encoder=Model(
-            f"{fields.family} encoder",
-            fields.where,
-            "no head",
-            width,
-            encoder,
-            tuple(around_encoder),
-            encoder_longest,
-        ),
-        cross=cross,
+        encoder=Model(*named_encoder, encoder, tuple(around_encoder), encoder_longest),
+        cross=(ModelLayer(keyed, attention, "none"),) * len(decoder),
         fixed=fixed,
     )
-
-
-def _matrices(width: int, inner: int, *, bias: bool, key_bias: bool) -> tuple[ModelPart, ...]:
-    """Queries, keys, values and output."""
-    return (
-        linear("query", PROJECTIONS, width, inner, bias=bias),
-        linear("key", PROJECTIONS, width, inner, bias=key_bias),
-        linear("value", PROJECTIONS, width, inner, bias=bias),
-        linear("output", PROJECTIONS, inner, width, bias=bias),
-    )
-
-
-def _cross(matrices: tuple[ModelPart, ...], attention: Attention, layers: int) -> tuple[ModelLayer, ...]:
-    """Keys and values of the encoder's output, for each layer of the decoder."""
-    return (ModelLayer((matrices[1], matrices[2]), attention, "none"),) * layers
 
 
 def _t5_feed_forward(fields: Fields, width: int) -> tuple[tuple[ModelPart, ...], str]:

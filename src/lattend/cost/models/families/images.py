@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lattend.cost.models.families.shared import build_model, plain_layer, unknown_head
+from lattend.cost.models.families.text import build_model, head_dim, unknown_head
 from lattend.cost.models.fields import MISSING, MOST_LAYERS, Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import HEAD, ONCE, OTHER, ModelLayer, ModelPart, linear, norm, table
+from lattend.cost.models.parts import (
+    HEAD,
+    ONCE,
+    OTHER,
+    Attention,
+    ModelLayer,
+    ModelPart,
+    linear,
+    norm,
+    norms,
+    plain,
+    projections,
+    table,
+)
 from lattend.cost.models.spans import AttentionSpan, Windows
 
 
@@ -20,8 +31,7 @@ def vit(fields: Fields) -> Model:
     patches, channels = (rows // high) * (cols // wide), fields.usual(3, "num_channels")
     if not patches:
         raise fields.wrong("image_size", f"at least a patch of {high} × {wide}", (rows, cols))
-    bias = fields.flag("qkv_bias", True)
-    layer = plain_layer(fields, width, heads, hidden, AttentionSpan("full"), attention_bias=bias)
+    layer = _layer(fields, width, heads, hidden, AttentionSpan("full"))
     pixels = channels * high * wide
     outside = [
         ModelPart(
@@ -84,9 +94,29 @@ def _block(fields: Fields, width: int, heads: int, rows: int, cols: int, place: 
     if min(rows, cols) <= window:  # one window holds the image: nothing to shift
         window, shift = min(rows, cols), 0
     span = Windows(rows, cols, window, shift)
-    bias, more = fields.flag("qkv_bias", True), (table("relative positions", entries, heads),)
-    how: dict[str, Any] = {"attention_bias": bias, "rows": (rows * cols, span.padded), "more": more}
-    return plain_layer(fields, width, heads, _ratio(fields, width), span, **how)
+    more = (table("relative positions", entries, heads),)
+    return _layer(fields, width, heads, _ratio(fields, width), span, (rows * cols, span.padded), more)
+
+
+def _layer(
+    fields: Fields,
+    width: int,
+    heads: int,
+    hidden: int,
+    span: AttentionSpan | Windows,
+    rows: tuple[int, int] | None = None,
+    more: tuple[ModelPart, ...] = (),
+) -> ModelLayer:
+    """Attention, a feed-forward of two matrices and two layer norms; `rows` are those of the projections."""
+    size = head_dim(fields, width, heads)
+    tokens = None if rows is None else (rows[0], rows[0])
+    parts = (
+        *projections(width, heads, heads, size, bias=fields.flag("qkv_bias", True), out_bias=True, rows=rows),
+        *plain(width, hidden, rows=tokens),
+        *norms(width, "layer norm", "layer norm", bias=True),
+        *more,
+    )
+    return ModelLayer(parts, Attention(span, heads, heads, size, size), f"{hidden:,} wide")
 
 
 def _ratio(fields: Fields, width: int) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lattend.nn.grid.gpu.tile_product import product
+from lattend.nn.grid.gpu.wavefront import product
 
 
 @triton.jit

@@ -17,10 +17,9 @@ from torch.nn.functional import pad
 from lattend.attend.kernels.triton.launch_replay import launch
 from lattend.attend.replay.recorder import Recorder
 from lattend.nn.convolution.geometry import Geometry
-from lattend.nn.convolution.gpu import looks, shapes
+from lattend.nn.convolution.gpu import axis_taps
+from lattend.nn.convolution.gpu.axis_taps import AxisTaps, padded, power_of_two
 from lattend.nn.convolution.gpu.kernels import channels_last_kernel, heads_kernel, weight_gradient_kernel
-from lattend.nn.convolution.gpu.looks import AxisTaps
-from lattend.nn.convolution.gpu.shapes import padded, power_of_two
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 LAYOUT = 64, 64  # the most pixels and channels of a tile that is laid out
@@ -52,7 +51,7 @@ def forward(
     exact: bool,
 ) -> Tensor:
     """The output, [N, c_out, rows, cols], which lies in memory as x does."""
-    y, across = looks.forward(geometry.y, x.shape[2]), looks.forward(geometry.x, x.shape[3])
+    y, across = axis_taps.forward(geometry.y, x.shape[2]), axis_taps.forward(geometry.x, x.shape[3])
     keys = _channels_last(recorder, x, groups, (y.edges(x.shape[2]), across.edges(x.shape[3])))
     matrices = _columns_first(recorder, weight, groups)
     out = _empty_like(recorder, x, (len(x), weight.shape[2], y.outputs, across.outputs))
@@ -65,7 +64,9 @@ def backward(
     wanted: tuple[bool, ...],
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The gradients of x, the weights and the bias that are wanted."""
-    by_y, by_x = (looks.backward(a, n) for a, n in zip((geometry.y, geometry.x), x.shape[2:], strict=True))
+    by_y, by_x = (
+        axis_taps.backward(a, n) for a, n in zip((geometry.y, geometry.x), x.shape[2:], strict=True)
+    )
     edges = (_widest(by_y, grad.shape[2]), _widest(by_x, grad.shape[3]))
     by_channel = x.dtype != torch.float32  # TF32 is multiplied along rows of memory: there, along pixels
     grads = None
@@ -201,7 +202,7 @@ def _gather(
     """Fills the outputs that `sight` speaks of."""
     y, x = sight
     queries, columns = len(out) * y.outputs * x.outputs, out.shape[1] // groups
-    tile = shapes.heads_tile(out.dtype, queries, columns, keys.depth)
+    tile = axis_taps.heads_tile(out.dtype, queries, columns, keys.depth)
     begin = keys.begin + y.begin * keys.row + x.begin * keys.pixel
     last, flat = is_channels_last(out), y.every == x.every == 1
     strides = out.stride()
@@ -237,7 +238,7 @@ def _weight_gradient(
     exact: bool,
 ) -> Tensor:
     """[heads, c_in / groups, c_out]: parts of the queries are summed apart, and then in their order."""
-    y, across = looks.forward(geometry.y, x.shape[2]), looks.forward(geometry.x, x.shape[3])
+    y, across = axis_taps.forward(geometry.y, x.shape[2]), axis_taps.forward(geometry.x, x.shape[3])
     edges = y.edges(x.shape[2]), across.edges(x.shape[3])
     channels, columns = x.shape[1] // groups, grad.shape[1]
     by_pixel = grads is None
@@ -249,10 +250,10 @@ def _weight_gradient(
     else:
         keys = _channels_last(recorder, x, groups, edges)
     heads, rows = geometry.heads, geometry.heads * keys.depth
-    tile = shapes.gradient_tile(x.dtype, rows, columns // groups, across.outputs)
+    tile = axis_taps.gradient_tile(x.dtype, rows, columns // groups, across.outputs)
     turns = len(x) * y.outputs * -(-across.outputs // tile.length)
     blocks = groups * -(-rows // tile.rows) * -(-(columns // groups) // tile.columns)
-    each = -(-turns // max(1, shapes.PROGRAMS // blocks))
+    each = -(-turns // max(1, axis_taps.PROGRAMS // blocks))
     splits = -(-turns // each)
     dtype = x.dtype if splits == 1 else torch.float32
     sums = recorder.empty((splits, heads, channels, columns), dtype, x.device)
@@ -297,7 +298,7 @@ def _padded(edges: tuple[int, ...], x: Tensor) -> Tensor:
     return pad(x.contiguous(), edges)
 
 
-def _named(tile: shapes.ProgramTile, x: Tensor, exact: bool) -> dict[str, Any]:
+def _named(tile: axis_taps.ProgramTile, x: Tensor, exact: bool) -> dict[str, Any]:
     each = (tile.rows + tile.columns) * tile.length * x.element_size()
     return {
         "BM": tile.rows,

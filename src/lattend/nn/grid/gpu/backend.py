@@ -12,14 +12,12 @@ from torch import Tensor
 
 from lattend.attend.call.tensors import contiguous_strides
 from lattend.attend.replay.recorder import Recorder
-from lattend.nn.grid.call import Edges
-from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.gpu import held
+from lattend.nn.grid.cells import CellKind, Edges
+from lattend.nn.grid.gpu import weights_on_chip
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.gpu.resident import grid_rnn_kernel
 from lattend.nn.grid.gpu.streamed import grid_bwd_kernel, grid_fwd_kernel
-from lattend.nn.grid.inputs import framed
-from lattend.nn.grid.layout import RowMajorLayout
+from lattend.nn.grid.layout import RowMajorLayout, framed
 
 ROW_BLOCK = (
     16  # rows of a program: the least that a matrix product takes, so that the most programs share the work
@@ -66,8 +64,8 @@ def run_forward(
         constants |= {"BACKWARD": False, "HP": padded(size), "num_warps": 8 if size > 64 else 4}
         launch(recorder, grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
         return
-    if held.fits(cell, layout, left):
-        held.forward(recorder, cell, grid, pre, h, c, gates, left, top, mask)
+    if weights_on_chip.fits(cell, layout, left):
+        weights_on_chip.forward(recorder, cell, grid, pre, h, c, gates, left, top, mask)
         return
     blocks = _blocks(size, size, 2 * cell.gates, pre)
     constants |= {"CELL": cell.name, "G": cell.gates, "SAVE": gates is not None, **_named(blocks)}
@@ -93,9 +91,9 @@ def backward(
     shapes = (height, height if of_hidden else None, shape_of(layout, size) if of_state else None)
     parts: Any = parts_of(recorder, room_of(recorder, grad_h, shapes), shapes)
     d_pre, d_hidden, d_state = parts[0], parts[1] if of_hidden else parts[0], parts[2]
-    if held.fits(cell, layout, left):
+    if weights_on_chip.fits(cell, layout, left):
         tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
-        held.backward(recorder, cell, grid, *tensors)
+        weights_on_chip.backward(recorder, cell, grid, *tensors)
         return d_pre, d_hidden, d_state
     blocks = _blocks(size, cell.gates * size, 2, grad_h)
     constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}

@@ -15,8 +15,7 @@ import triton
 import triton.language as tl
 
 from lattend.nn.grid.gpu.streamed import load_float, store_rows
-from lattend.nn.grid.gpu.tile_product import product
-from lattend.nn.grid.gpu.wavefront import load_rows, load_weights
+from lattend.nn.grid.gpu.wavefront import load_rows, load_weights, product
 
 
 @triton.jit

@@ -14,12 +14,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lattend.nn.grid.gpu.tile_product import product
 from lattend.nn.grid.gpu.wavefront import (
     activation,
     announce,
     load_rows,
     load_weights,
+    product,
     slope,
     wait_for,
 )

@@ -10,10 +10,10 @@ from typing import Any
 
 from torch import Tensor
 
-from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.call.tensors import contiguous_strides
+from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.replay.recorder import Recorder
-from lattend.nn.grid.call import Edges, Flips, GridOptions
+from lattend.nn.grid.cells import Edges, Flips, GridOptions
 from lattend.nn.grid.gpu.backend import (
     Shape,
     contiguous,

@@ -92,3 +92,11 @@ def announce(Flags, own, done, cols, CHUNK: tl.constexpr):
         if (done > 0) & (done <= cols) & ((done % CHUNK == 0) | (done == cols)):
             tl.debug_barrier()  # every thread has written before one says so
             tl.atomic_xchg(Flags + own, tl.cdiv(done, CHUNK), sem="release", scope="gpu")
+
+
+@triton.jit
+def product(a, b, total, PRECISION: tl.constexpr, UPCAST: tl.constexpr):
+    """The total and a matrix product in float32; UPCAST is for the interpreter, whose bfloat16 is wrong."""
+    if UPCAST:
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), total, input_precision="ieee")
+    return tl.dot(a, b, total, input_precision=PRECISION)

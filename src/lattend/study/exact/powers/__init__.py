@@ -1,1 +1,0 @@
-"""Powers of a matrix M(h): for which h they vanish, stay bounded or grow, how fast, and what they keep."""

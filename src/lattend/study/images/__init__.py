@@ -1,1 +1,0 @@
-"""Labelled images to train on: the digits of scikit-learn, and sets that packages of Debian and npm carry."""
