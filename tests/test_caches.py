@@ -27,6 +27,7 @@ OTHERS = {
     "attend/kernels/cpu/kernel.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/native/tile_lists.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/triton/source.py: _FILES": "MOST_FILES",
+    "command.py: @cache commands": "commands of lattend",
     "integrations/flex.py: _READ": "block masks that are alive, and none of its values holds one",
     "parallel/ranks.py: _MADE": "sets of ranks that were grouped, a number each",
 }
@@ -76,7 +77,7 @@ def test_runners_and_plans_of_many_lengths_are_let_go() -> None:
     alive, plans = weakref.WeakSet[PlanExecutor](), weakref.WeakSet[object]()
 
     def prepare(n: int) -> None:
-        runner = kernel._runner(AttentionCall(rule.at(n=n), 1.0), q.device)  # pyright: ignore[reportPrivateUsage]
+        runner = kernel._executor(AttentionCall(rule.at(n=n), 1.0), q.device)  # pyright: ignore[reportPrivateUsage]
         runner.part(Recorder(), "forward", 0, q, q, {})
         alive.add(runner)
         plans.add(runner.plan)

@@ -25,7 +25,6 @@ from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import Measured
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel as triton_kernel
-from lattend.attend.replay.recorder import Recorder
 from lattend.rules.rule import Rule
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -163,8 +162,9 @@ def test_torch_takes_gradients_of_what_the_native_kernel_gave(
         q, k, v, grad = (x.contiguous() for x in (q, k, v, grad))
     call = AttentionCall(rule.at(n=n), 0.3)
     assert (chosen(call, q, k, v), chosen_backward(call, q, k, v, None)) == ("native", "sdpa")
-    out, lse = dispatch.forward(Recorder(q, k, v), call, q, k, v)
-    found = dispatch.backward(Recorder(), call, BackwardInputs(grad, None, q, k, v, out, lse))[:3]
+    out, lse = dispatch.prepare(call, q, k, v).run(q, k, v)
+    given = BackwardInputs(grad, None, q, k, v, out, lse)
+    found = dispatch.prepare_backward(call, given)(grad, q, k, v, out, lse)
     wide = [x.double() for x in (q, k, v, grad)]
     exact, sums = reference.forward(call, wide[0], wide[1], wide[2])
     inputs = BackwardInputs(wide[3], None, wide[0], wide[1], wide[2], exact, sums)

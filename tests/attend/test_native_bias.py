@@ -75,11 +75,13 @@ def check(
     found = results(x, tensors, rule, "native", made(*tensors), **how)
     exact = [[one.detach().double().requires_grad_() for one in some] for some in (x, tensors)]
     wanted = results(exact[0], exact[1], rule, "dense", made(*exact[1]), **how)
-    for mine, theirs in zip(found, wanted, strict=True):
+    summed = BATCH * HEADS * queries * torch.finfo(torch.float32).eps  # slopes of all rows, which may cancel
+    for number, (mine, theirs) in enumerate(zip(found, wanted, strict=True)):
+        tolerance = TOLERANCE[dtype] + (summed if number >= 5 else 0)
         assert torch.equal(mine == -inf, theirs == -inf)
         there = theirs != -inf
         error = (mine.double() - theirs)[there].norm() / (theirs[there].norm() + 1)
-        assert error < TOLERANCE[dtype], f"{name}, {rule}: off by {error:.1e}"
+        assert error < tolerance, f"{name}, {rule}: off by {error:.1e}"
 
 
 @pytest.mark.parametrize("level", [] if library.missing() else library.levels())
