@@ -24,7 +24,7 @@ from lattend.rules.rule import Rule
 
 
 class CheckedCall(NamedTuple):
-    """q, k and v on a line, [batch, heads, positions, D], and what goes with them to the operator."""
+    """q, k and v on a line, [batch, heads, positions, D], and the operator's other arguments."""
 
     q: Tensor
     k: Tensor

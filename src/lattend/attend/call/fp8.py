@@ -47,7 +47,7 @@ ScalesLike = Sequence[float | Tensor]
 
 
 def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The numbers of [batch, heads, …] in 8 bits, and the scale of each head, [batch, heads] in float32.
+    """Returns the numbers of [batch, heads, …] in 8 bits, and each head's scale, [batch, heads] in float32.
 
     A head's largest number becomes 448, the largest that e4m3 has, and x is about found * scale.
 
@@ -64,7 +64,7 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scales_given(scales: object, q: Tensor, k: Tensor, v: Tensor) -> Scales:
-    """The scales of q, k and v, each [batch or 1, heads or 1] in float32; raises unless they fit."""
+    """Returns the scales of q, k and v, each [batch or 1, heads or 1] in float32; raises unless they fit."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor) or x.dtype != DTYPE:  # pyright: ignore[reportUnnecessaryIsInstance]
             found = dtype_name(x.dtype) if isinstance(x, Tensor) else type(x).__name__  # pyright: ignore
@@ -99,7 +99,7 @@ def _scale_given(name: str, scale: object, x: Tensor) -> Tensor:
 
 
 def check_no_gradients(q: Tensor, k: Tensor, v: Tensor, scales: Scales, bias: object, sinks: object) -> None:
-    """Raises where a gradient is wanted."""
+    """Raises if a gradient is wanted."""
     added = bias.tensors.values() if isinstance(bias, Bias) else (bias,)
     if wants_gradient(*(x for x in (q, k, v, *scales, *added, sinks) if isinstance(x, Tensor))):
         raise LattendError(
@@ -184,7 +184,7 @@ def _checked_call(
     q: Tensor, k: Tensor, v: Tensor, scales: Scales, rule: RuleLike, options: AttentionOptions,
     values: Mapping[str, Any],
 ) -> AttentionCall | None:  # fmt: skip
-    """The call, checked; None on images and where sequences lie end to end, which other kernels take."""
+    """Returns the checked call; None on images, which other kernels take."""
     read = read_rule(rule, arrays_in(values))
     names, bound = rule_names(read.key), read.values
     check_names(names, bound, values)
@@ -206,7 +206,7 @@ def _checked_call(
 
 
 def dequantized(q: Tensor, k: Tensor, v: Tensor, scales: Scales) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k and v in a dtype that other kernels take; q has the scales of q and k, those of v are left out.
+    """Returns q, k and v in a dtype that other kernels take; q has the scales of q and k, v has none.
 
     Keys and values of 8 bits are exact in bfloat16.
     """
@@ -216,12 +216,12 @@ def dequantized(q: Tensor, k: Tensor, v: Tensor, scales: Scales) -> tuple[Tensor
 
 
 def wide_dtype(device: torch.device) -> torch.dtype:
-    """What numbers of 8 bits are dequantized to."""
+    """Returns the dtype that numbers of 8 bits are dequantized to."""
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 
 def with_value_scales(found: Any, q: Tensor, v: Tensor, scales: Scales) -> Any:
-    """Results of attention on dequantized numbers, the output in bfloat16 with the scales of v."""
+    """Returns results of attention on dequantized numbers, the output in bfloat16 with the scales of v."""
     if isinstance(found, Tensor):
         factor = _along(_per_query(scales[2], q, v), found)
         return (found.float() * factor).to(torch.bfloat16)

@@ -26,7 +26,7 @@ MOST_SCALE = 1e18
 
 
 class KernelOptions(NamedTuple):
-    """The options that kernels are given as they are. Their meaning is in `AttentionCall`."""
+    """The options that kernels take as they are. Their meaning is in `AttentionCall`."""
 
     scale: float | None = None
     softcap: float | None = None
@@ -71,7 +71,7 @@ class AttentionOptions(NamedTuple):
 
     @property
     def for_kernels(self) -> KernelOptions:
-        """The options that kernels are given."""
+        """The options that kernels take."""
         return KernelOptions(*[getattr(self, name) for name in KernelOptions._fields])
 
     def as_keywords(self) -> dict[str, Any]:

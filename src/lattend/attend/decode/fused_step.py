@@ -23,10 +23,11 @@ from lattend.attend.kernels.sdpa import CUDNN, FLASH, flash_takes
 
 
 def at_once(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> Callable[..., Any] | None:
-    """What takes such steps at once; None where they are left to operations of torch.
+    """Returns a function that runs such steps; None where operations of torch run them.
 
-    It is given q, k and v, the tensors of the bias, the new token's position and slot, and how many slots are
-    in use. A slot of -1 is none: the key is there. A static cache knows the position and the slot itself.
+    Its arguments are q, k and v, the tensors of the bias, the new token's position and slot, and the number
+    of slots in use. A slot of -1 is none: the key is there. A static cache knows the position and the slot
+    itself.
     """
     if not q.is_cuda:
         return native_step(q, k, v, slots, how)

@@ -299,7 +299,7 @@ class KVCache(Shown):
         self._known.find(signature, lambda: self._store.steps.of(*qkv, how))
 
     def again(self, known: KnownStep, q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None) -> Any:
-        """The same as attend, for a step of a kind that is known."""
+        """Runs a step whose signature is known."""
         store = self._store
         if isinstance(store, DynamicStore):
             if self.retention.length is not None:

@@ -1,4 +1,4 @@
-"""Steps of decoding that are checked once: a later one of the same kind goes to its keys at once.
+"""Steps of decoding that are checked once: a later step of the same kind runs without checks.
 
 A kind is all that the checks look at, the text's length aside: two calls of one kind differ in the numbers
 in their tensors, and in nothing else.
@@ -22,9 +22,9 @@ MAX_KINDS = 8  # of one cache
 
 
 class KnownStep:
-    """A kind of step: how its scores are made, and what takes it at once, if anything does.
+    """A kind of step: its scoring, and the fused step that runs it, if there is one.
 
-    The latter holds addresses, and is made again when the store's tensors lie elsewhere.
+    A fused step holds addresses, and is made again when the store's tensors lie elsewhere.
     """
 
     def __init__(self, how: Scoring, plain: bool = True) -> None:
@@ -36,35 +36,35 @@ class KnownStep:
         self.device = -1  # the current one when `run` was made
 
     def is_for(self, keys: Tensor, positions: object) -> bool:
-        """Whether `run` was made for these; where somebody watches, none is made."""
+        """Whether `run` was made for these tensors; none is made where somebody watches."""
         there = self.places[0] is keys and self.places[1] is positions and self.device == current(keys)
         return there or not self.plain
 
     def made(self, run: Callable[..., Any] | None, keys: Tensor, positions: object) -> None:
-        """Keeps what takes steps on these at once."""
+        """Keeps the fused step on these tensors."""
         self.run, self.places, self.device = run, (keys, positions), current(keys)
 
     def given(self, bias: Bias | Tensor | None) -> Scoring:
-        """How scores are made with the tensors that are given now."""
+        """Returns the scoring with the bias of this call."""
         if self.text is None:
             return self.how
         return self.how._replace(bias=Bias(self.text, **tensors_of(bias)))
 
 
 def current(x: Tensor) -> int:
-    """The GPU that is the current one, where kernels are launched on some GPU."""
+    """Returns the index of the current GPU; -1 for a tensor on a CPU."""
     return torch.cuda.current_device() if x.is_cuda else -1
 
 
 def tensors_of(bias: Bias | Tensor | None) -> Mapping[str, Tensor]:
-    """The tensors of a bias, by name."""
+    """Returns the tensors of a bias, by name."""
     if bias is None:
         return {}
     return bias.tensors if isinstance(bias, Bias) else {"table": bias}
 
 
 class KnownSteps(Recent[CallSignature, KnownStep]):
-    """The kinds of steps that were taken; a copy of a cache has other addresses, and begins with none."""
+    """The kinds of steps that a cache has run; a copy has other addresses, and begins with none."""
 
     def __init__(self) -> None:
         super().__init__(MAX_KINDS)
@@ -73,12 +73,12 @@ class KnownSteps(Recent[CallSignature, KnownStep]):
         return KnownSteps, ()
 
     def let_go(self) -> None:
-        """Forgets what takes steps at once: the keys lie elsewhere now, and the old ones are not held."""
+        """Forgets the fused steps: the keys lie elsewhere now, and the old ones are not held."""
         for known in self.values():
             known.run, known.places = None, (None, None)
 
     def of(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> KnownStep:
-        """The step on such tensors with such scores."""
+        """Returns the step for these tensors and this scoring."""
         text, tensors = (None, ()) if how.bias is None else (how.bias.key, how.bias.tensors.values())
         if not is_plain(q, k, v, *tensors):
             return KnownStep(how, plain=False)

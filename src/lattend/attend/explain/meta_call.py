@@ -1,4 +1,4 @@
-"""Meta tensors: shape, dtype and device of a call that nobody runs, and no memory."""
+"""Meta tensors: the shapes, dtypes and device of a call that is explained, without memory."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class MetaCall:
 
 
 def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any]) -> MetaCall:
-    """The call, checked as attention checks it."""
+    """Returns the call, checked as attention checks it."""
     kernel = settings.options.kernel
     if kernel is not None and kernel not in KERNELS:
         known = ", ".join(KERNELS)

@@ -1,4 +1,4 @@
-r"""OperatorCall: what the operators are given besides q, k and v, and its short form, which torch passes on.
+r"""OperatorCall: the arguments of the operators besides q, k and v, and their short form for torch.
 
 torch's dispatcher turns each argument of an operator into a value of its own and back, at every call. So an
 operator has three besides q, k and v: a list of tensors, the numbers, and one text for all the rest, which is
@@ -45,14 +45,14 @@ class OperatorCall(NamedTuple):
         return [*(self.data or ()), *(self.bias or ()), *[x for x in others if x is not None]]
 
     def without_tensors(self) -> OperatorCall:
-        """The same call with True in place of each tensor: what identifies a call beside its tensors."""
+        """Returns the call with True in place of each tensor; it identifies the call beside its tensors."""
         data, bias = ((True,) * len(tensors or ()) for tensors in (self.data, self.bias))
         others = [x is not None for x in (self.key_range, self.key_mask, self.sinks, self.seed)]
         fixed: Any = (self.rule, tuple(self.numbers), data, self.term, bias, *others)
         return OperatorCall(*fixed, *self[len(fixed) :])
 
     def with_tensors(self, tensors: Sequence[Tensor]) -> OperatorCall:
-        """The call that `without_tensors` was made of, with these tensors."""
+        """Returns the call that `without_tensors` was made of, with these tensors."""
         left = iter(tensors)
         data, bias = ([next(left) for _ in places] for places in (self.data, self.bias))
         sinks, seed, key_range, key_mask = (
@@ -63,7 +63,7 @@ class OperatorCall(NamedTuple):
         )
 
     def attention_call(self, q: Tensor) -> AttentionCall:
-        """The same with its rule and its bias read, as kernels take it."""
+        """Returns the call with its rule and its bias read, as kernels take it."""
         arrays = dict(zip(rule_of(self.rule).open, self.data or (), strict=True))
         names, term = ([], None) if self.term is None else parts_of(self.term)
         biases = dict(zip(names, self.bias or (), strict=True))
@@ -77,7 +77,7 @@ class OperatorCall(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """What a text says; `others` are the tensors that come after those of the rule and of the bias."""
+    """The content of a text; `others` are the tensors that come after those of the rule and of the bias."""
 
     rule: str
     term: str | None
@@ -90,14 +90,14 @@ OTHERS = ("sinks", "seed", "key_range", "key_mask")  # in the order of Attention
 
 
 def short(call: OperatorCall) -> tuple[list[Tensor], str, Sequence[int]]:
-    """The operator's arguments for a call: its tensors, its text and its numbers."""
+    """Returns the operator's arguments for a call: its tensors, its text and its numbers."""
     others = (call.sinks, call.seed, call.key_range, call.key_mask)
     text = _text(call.rule, call.term, tuple([x is not None for x in others]), *call.options.as_constants())
     return call.tensors, text, call.numbers
 
 
 def long(given: Sequence[Tensor] | None, call: str, numbers: Sequence[int]) -> OperatorCall:
-    """The call that the operator's arguments stand for."""
+    """Returns the call that the operator's arguments stand for."""
     said, tensors = _read(call), given or ()
     arrays = len(tensors) - said.biases - len(said.others)
     others = dict(zip(said.others, tensors[arrays + said.biases :], strict=True))

@@ -31,13 +31,13 @@ from lattend.rules.reader import RuleLike, read_rule
 
 
 class PreparedCall(NamedTuple):
-    """What runs the calls of one signature, and which arrays of the rule it takes, in order."""
+    """A function that runs the calls of one signature, and the names of the rule's arrays it takes."""
 
     run: Callable[..., Any]
     arrays: tuple[str, ...] = ()
 
     def tensors(self, options: AttentionOptions, values: Mapping[str, Any]) -> Sequence[Tensor]:
-        """Returns what such a call is given besides q, k and v."""
+        """Returns the tensors of such a call besides q, k and v."""
         bias, sinks = options.bias, options.sinks
         if not self.arrays and bias is None and sinks is None:
             return ()
