@@ -46,10 +46,10 @@ class PartPass:
 def sequence(
     parts: Sequence[Part], joined: Mapping[int, int] | None = None
 ) -> tuple[list[PartPass], bool, bool]:
-    """The turns of parts; whether every row is written without being cleared; and whether they end.
+    """Returns the passes; whether every row is written without being cleared; and whether they end.
 
     Parts that share no row need no sums. Else one that covers all rows ends; if there is another, it begins,
-    and if not, those with few rows do. `joined` says which part has another's turn too: both have the same
+    and if not, those with few rows do. `joined` says which part takes another one along: both have the same
     rows.
     """
     guests = joined or {}
@@ -60,20 +60,20 @@ def sequence(
     whole = [place for place, part in taken.items() if part.covers]
     others = [place for place in taken if place not in whole]
     order = [*whole[:-1], *others, *whole[-1:]]
-    turns: list[PartPass] = []
-    for turn, place in enumerate(order):
-        before = tuple(x for x in order[:turn] if _may_share_rows(parts[x], parts[place]))
+    passes: list[PartPass] = []
+    for number, place in enumerate(order):
+        before = tuple(x for x in order[:number] if _may_share_rows(parts[x], parts[place]))
         some = bool(whole) and order[0] not in whole  # have sums
-        turns.append(
+        passes.append(
             PartPass(
                 place,
                 continues=bool(before) or not whole,
-                ends=bool(whole) and turn == len(order) - 1,
+                ends=bool(whole) and number == len(order) - 1,
                 joined=guests.get(place),
                 earlier=before if some else (),
             )
         )
-    return turns, bool(whole), bool(whole)
+    return passes, bool(whole), bool(whole)
 
 
 def rows_of(parts: Iterable[Part]) -> Flags:

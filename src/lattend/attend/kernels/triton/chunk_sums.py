@@ -67,7 +67,7 @@ def chunk_sums_kernel(
 
 
 def add_chunks(
-    recorder: Recorder, ready: LaunchArguments, turn: PartPass, shares: tuple[Tensor, ...], sums:
+    recorder: Recorder, ready: LaunchArguments, each: PartPass, shares: tuple[Tensor, ...], sums:
     tuple[Tensor, ...], found: tuple[Tensor, ...], of_rows: tuple[Tensor, ...], SOME: bool,
 ) -> None:  # fmt: skip
     """Adds up the shares of the chunks of each tile."""
@@ -79,7 +79,7 @@ def add_chunks(
         *row_strides(k), *row_strides(v),
         k.shape[1], k.shape[2], tiles, ready.tiles,
     )  # fmt: skip
-    constants = turn.constants | {
+    constants = each.constants | {
         **{"TILE": ready.shape.rows, "ROWS": rows, "KIND": order_kind(kind)},
         **{"D": k.shape[-1], "DP": padded(k.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])},
         **{"SOME": SOME, "WIDE": has_large_numbers(ready.part)},

@@ -82,10 +82,10 @@ class PlanExecutor:
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
         self.arranged: Recent[object, tuple[list[PartPass], bool, bool]] = Recent(MOST_KNOWN)
 
-    def turns(
+    def passes(
         self, kernel: str, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays, *, hopper: bool
     ) -> tuple[list[PartPass], bool, bool]:
-        """The turns of the parts, as `sequence` has them; some parts of queries join others."""
+        """The passes of the parts, as `sequence` has them; some parts of queries join others."""
         parts = self.plan.parts
         may = tuple(hopper and not is_wide(part, arrays, q, k, v) for part in parts)
         key = (kernel, q.shape[-1], v.shape[-1], q.dtype, uses_tf32(), may)
@@ -104,13 +104,13 @@ class PlanExecutor:
         shared = q.shape[1] != v.shape[1]
         return choose(self.plan, place, kernel, size, q.dtype, hopper=hopper, tma=tma, shared=shared).shape
 
-    def written(self, recorder: Recorder, turn: PartPass, parts: Sequence[Part]) -> Tensor | None:
-        """Which rows earlier turns have sums for, where they have none for some of this one's."""
-        if not turn.earlier:
+    def written(self, recorder: Recorder, each: PartPass, parts: Sequence[Part]) -> Tensor | None:
+        """Which rows earlier passes have sums for, where they have none for some of this one's."""
+        if not each.earlier:
             return None
-        key = ("written", parts is self.plan.transposed, turn.earlier)
+        key = ("written", parts is self.plan.transposed, each.earlier)
         rows = self.sent.find(
-            key, lambda: torch.from_numpy(rows_of(parts[x] for x in turn.earlier)).to(self.device)
+            key, lambda: torch.from_numpy(rows_of(parts[x] for x in each.earlier)).to(self.device)
         )
         return recorder.keep(rows)
 
@@ -225,15 +225,15 @@ class PlanExecutor:
         q, k, v = (rows_together(recorder, x) for x in (q, k, v))
         batch, heads, rows, _ = q.shape
         hopper = may_take_hopper(call, q, v)
-        turns, begins, ends = self.turns("forward", q, k, v, arrays, hopper=hopper)
-        out, sums, lse = results(recorder, q, v.shape[-1], q.dtype, turns, begins)
-        for turn in turns:
-            small = hopper and not is_wide(self.plan.parts[turn.place], arrays, q, k, v)
-            ready = self.part(recorder, "forward", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
+        passes, begins, ends = self.passes("forward", q, k, v, arrays, hopper=hopper)
+        out, sums, lse = results(recorder, q, v.shape[-1], q.dtype, passes, begins)
+        for each in passes:
+            small = hopper and not is_wide(self.plan.parts[each.place], arrays, q, k, v)
+            ready = self.part(recorder, "forward", each.place, q, v, arrays, hopper=small, joined=each.joined)
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
-            constants = turn.constants | {"MARKS": careful.needs_repair(call)}
+            constants = each.constants | {"MARKS": careful.needs_repair(call)}
             if ready.shape.strips:
                 _on_hopper().images_forward(recorder, ready, call.scale, q, k, v, out, lse)
             elif ready.shape.hopper:
@@ -256,13 +256,13 @@ class PlanExecutor:
     ) -> tuple[Tensor, Tensor]:
         """The output in bfloat16, and the log-sum-exp in float32, of q, k and v of 8 bits with scales."""
         q, k, v = (rows_together(recorder, x) for x in (q, k, v))
-        turns, begins, ends = sequence(self.plan.parts)
-        out, sums, lse = results(recorder, q, v.shape[-1], torch.bfloat16, turns, begins)
+        passes, begins, ends = sequence(self.plan.parts)
+        out, sums, lse = results(recorder, q, v.shape[-1], torch.bfloat16, passes, begins)
         values = _on_hopper().transposed(recorder, v)
-        for turn in turns:
-            ready = self.part(recorder, "forward", turn.place, q, v, arrays, hopper=True)
+        for each in passes:
+            ready = self.part(recorder, "forward", each.place, q, v, arrays, hopper=True)
             if ready.tiles * q.shape[:2].numel():
-                given = (ready, call.scale, call.scales, q, k, values, out, sums, lse, turn.constants)
+                given = (ready, call.scale, call.scales, q, k, values, out, sums, lse, each.constants)
                 _on_hopper().forward_fp8(recorder, *given)
         return (out if ends else recorder.in_dtype(sums, out.dtype)), lse
 
@@ -309,20 +309,20 @@ class PlanExecutor:
         grad, grad_lse, q, k, v, out, lse = given
         batch, heads, rows, _ = q.shape
         hopper = may_take_hopper(call, q, v, "backward_dq")
-        turns, begins, ends = self.turns("backward_dq", q, k, v, arrays, hopper=hopper)
-        found, sums = sums_of(recorder, q, turns, begins)
-        marks = (row_marks(recorder, q, turns, begins),) if careful.needs_repair(call) else ()
+        passes, begins, ends = self.passes("backward_dq", q, k, v, arrays, hopper=hopper)
+        found, sums = sums_of(recorder, q, passes, begins)
+        marks = (row_marks(recorder, q, passes, begins),) if careful.needs_repair(call) else ()
         if not begins:
             make_delta = partial(_make_delta, call.key_range is not None)
             recorder.do(make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
         other = delta if grad_lse is None else recorder.do(Tensor.contiguous, grad_lse)
-        for turn in turns:
-            small = hopper and not is_wide(self.plan.parts[turn.place], arrays, q, k, v)
+        for each in passes:
+            small = hopper and not is_wide(self.plan.parts[each.place], arrays, q, k, v)
             ready = self.part(
-                recorder, "backward_dq", turn.place, q, v, arrays, hopper=small, joined=turn.joined
+                recorder, "backward_dq", each.place, q, v, arrays, hopper=small, joined=each.joined
             )
-            makes_delta, written = begins and turn.begins, self.written(recorder, turn, self.plan.parts)
-            constants = turn.constants | {"MAKES_DELTA": makes_delta, "HAS_GRAD_LSE": grad_lse is not None}
+            makes_delta, written = begins and each.begins, self.written(recorder, each, self.plan.parts)
+            constants = each.constants | {"MAKES_DELTA": makes_delta, "HAS_GRAD_LSE": grad_lse is not None}
             of_rows, some = (lse if written is None else written, *marks), {"SOME": written is not None}
             programs = ready.tiles * batch * heads
             if not programs:
@@ -380,19 +380,19 @@ class PlanExecutor:
         grad, _, q, k, v, _, lse = given
         batch, heads, rows, _ = q.shape
         kv_heads, keys = k.shape[1], k.shape[2]
-        turns, begins, ends = sequence(self.plan.transposed)
+        passes, begins, ends = sequence(self.plan.transposed)
         hopper = dtype is None and may_take_hopper(call, q, v, "backward_dkdv")
-        found_k, sums_k = sums_of(recorder, k, turns, begins, dtype)
-        found_v, sums_v = sums_of(recorder, v, turns, begins, dtype)
-        marks = tuple(row_marks(recorder, x, turns, begins) for x in (k, v) if careful.needs_repair(call))
-        for turn in turns:
-            small = hopper and not is_wide(self.plan.transposed[turn.place], arrays, q, k, v)
-            ready = self.part(recorder, "backward_dkdv", turn.place, q, v, arrays, hopper=small)
+        found_k, sums_k = sums_of(recorder, k, passes, begins, dtype)
+        found_v, sums_v = sums_of(recorder, v, passes, begins, dtype)
+        marks = tuple(row_marks(recorder, x, passes, begins) for x in (k, v) if careful.needs_repair(call))
+        for each in passes:
+            small = hopper and not is_wide(self.plan.transposed[each.place], arrays, q, k, v)
+            ready = self.part(recorder, "backward_dkdv", each.place, q, v, arrays, hopper=small)
             programs = ready.tiles * batch * kv_heads
             if not programs:
                 continue
-            found, totals, constants = (found_k, found_v), (sums_k, sums_v), turn.constants
-            sums, written = totals, self.written(recorder, turn, self.plan.transposed)
+            found, totals, constants = (found_k, found_v), (sums_k, sums_v), each.constants
+            sums, written = totals, self.written(recorder, each, self.plan.transposed)
             unmarked = (lse if written is None else written,)
             of_rows, some = (*unmarked, *marks), {"SOME": written is not None}
             if ready.chunks is not None:
@@ -420,7 +420,7 @@ class PlanExecutor:
                 constants |= {"CHUNKED": ready.chunks is not None} | some
                 launch(recorder, attention_bwd_dkdv_kernel, programs, arguments, constants)
             if ready.chunks is not None:
-                add_chunks(recorder, ready, turn, sums, totals, found, of_rows, **some)
+                add_chunks(recorder, ready, each, sums, totals, found, of_rows, **some)
         if not ends:
             found_k, found_v = (recorder.in_dtype(x, dtype or k.dtype) for x in (sums_k, sums_v))
         careful.repair_dkdv(recorder, call, given, delta, marks, (found_k, found_v), arrays)

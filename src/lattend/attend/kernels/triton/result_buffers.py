@@ -13,36 +13,36 @@ from lattend.plans.tables.part_passes import PartPass
 
 
 def results(
-    recorder: Recorder, q: Tensor, width: int, dtype: torch.dtype, turns: Sequence[PartPass], begins: bool
+    recorder: Recorder, q: Tensor, width: int, dtype: torch.dtype, passes: Sequence[PartPass], begins: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Where the output of a forward pass goes, where it is summed up over several parts, and log-sum-exps."""
     out = recorder.empty((*q.shape[:3], width), dtype, q.device, strides(q, width))
     sums, lse = out, recorder.empty(q.shape[:-1], torch.float32, q.device)
-    if not all(turn.alone for turn in turns):
+    if not all(each.alone for each in passes):
         sums = recorder.empty(out.shape, torch.float32, q.device)
     if not begins:
         recorder.do(filled(0.0), sums)
-    if not begins or any(turn.earlier for turn in turns):
+    if not begins or any(each.earlier for each in passes):
         recorder.do(filled(float("-inf")), lse)  # which says of a row that it has no sums
     return out, sums, lse
 
 
 def sums_of(
-    recorder: Recorder, x: Tensor, turns: Sequence[PartPass], begins: bool, dtype: torch.dtype | None = None
+    recorder: Recorder, x: Tensor, passes: Sequence[PartPass], begins: bool, dtype: torch.dtype | None = None
 ) -> tuple[Tensor, Tensor]:
     """Where a gradient goes, in its own dtype or this, and where it is summed up over several parts.
 
     It lies in memory as its tensor does, so that it is not copied; the sums lie in order.
     """
     found = recorder.empty(x.shape, dtype or x.dtype, x.device, strides(x, x.shape[-1]))
-    sums = found if all(turn.alone for turn in turns) else recorder.empty(x.shape, torch.float32, x.device)
+    sums = found if all(each.alone for each in passes) else recorder.empty(x.shape, torch.float32, x.device)
     return found, sums if begins else recorder.do(filled(0.0), sums)
 
 
-def row_marks(recorder: Recorder, x: Tensor, turns: Sequence[PartPass], begins: bool) -> Tensor:
-    """Where rows of a gradient are marked (careful.py); rows that no turn writes have no mark."""
+def row_marks(recorder: Recorder, x: Tensor, passes: Sequence[PartPass], begins: bool) -> Tensor:
+    """Where rows of a gradient are marked (careful.py); rows that no each writes have no mark."""
     marks = recorder.empty(x.shape[:-1], torch.float32, x.device)
-    if not begins or any(turn.earlier for turn in turns):
+    if not begins or any(each.earlier for each in passes):
         recorder.do(filled(0.0), marks)
     return marks
 
