@@ -28,10 +28,10 @@ import lattend as lt
 from lattend.attend.call.tensor_terms import evaluate
 from lattend.attend.decode import dynamic, static, step
 from lattend.attend.decode.fused_step import LibraryStep, library_step
-from lattend.attend.decode.native_step import native_step
-from lattend.attend.decode.program import MAX_DEPTH, NoProgram, program
 from lattend.attend.decode.step import Scoring, Slots
 from lattend.attend.kernels.native import library
+from lattend.attend.kernels.native.decode_step import native_step
+from lattend.attend.kernels.native.program import MAX_DEPTH, NoProgram, program
 from lattend.attend.kernels.triton.decode_step import TritonStep, is_for_cudnn, triton_step
 from lattend.attend.kernels.triton.source import generated_step
 from lattend.attend.replay import host

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import lattend as lt
+from lattend.attend.call.options import KernelOptions
 from lattend.attend.kernels.triton import device_tables
 from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.kernels.triton.tables import OFFSET_HIGH, refined, with_known_lists
@@ -267,12 +268,12 @@ def test_the_operator_finds_the_same_record() -> None:
     COMPILED_CALLS.clear()
     rule = lt.rule("doc[q] == doc[k]", data={"doc": None})
     q = torch.randn(1, 1, 9, 16, device=DEVICE)
-    how = (None, [], None, None, None, None, 0.0, None, None, "triton", True)
+    options = KernelOptions(kernel="triton")
     records = set[int]()
     for ids in ([0] * 9, [0] * 5 + [1] * 4):
-        record, given = compiled_call_of(
-            q, q, q, OperatorCall(rule.key, [9], [torch.tensor(ids, device=DEVICE)], *how)
-        )
+        arrays = [torch.tensor(ids, device=DEVICE)]
+        call = OperatorCall(rule.key, [9], arrays, None, [], options=options)
+        record, given = compiled_call_of(q, q, q, call)
         before = record.forward_pass is not None
         out, _ = record.forward(q, q, q, *given)
         wanted = lt.attention(q, q, q, rule, doc=given[0], kernel="reference")

@@ -199,8 +199,8 @@ def test_a_learned_bias_is_decided_once(
         wanted = step(1)
     with fresh():
         step(0)
-        monkeypatch.setattr("lattend.attend.kernels.dispatch.forward", None)
-        monkeypatch.setattr("lattend.attend.kernels.dispatch.backward", None)
+        monkeypatch.setattr("lattend.attend.kernels.dispatch.prepare", None)
+        monkeypatch.setattr("lattend.attend.kernels.dispatch.prepare_backward", None)
         assert same(step(1), wanted)
 
 

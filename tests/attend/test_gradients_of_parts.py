@@ -10,6 +10,7 @@ import torch
 
 import lattend as lt
 from lattend.attend.call.attention_call import BackwardInputs
+from lattend.attend.call.options import KernelOptions
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.operators import attention_operator
 from lattend.attend.operators.operator_arguments import OperatorCall
@@ -23,10 +24,9 @@ RULES = {"window": "k <= q and q - k <= 9", "causal": "k <= q", "parts": "k < 2 
 def gradients(kernel: str, text: str, inputs: BackwardInputs) -> Any:
     rule = read_rule(text)
     n = inputs.q.shape[2]
-    how = (None, None, None, None, 0.0, None, None, kernel, kernel != "sdpa")
-    return attention_operator.gradients(
-        inputs, False, OperatorCall(rule.at(n=n).key, [n], [], None, [], *how)
-    )[:3]
+    options = KernelOptions(kernel=kernel, deterministic=kernel != "sdpa")
+    call = OperatorCall(rule.at(n=n).key, [n], [], None, [], options=options)
+    return attention_operator.gradients(inputs, False, call)[:3]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter

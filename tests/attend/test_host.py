@@ -123,7 +123,8 @@ def test_what_torch_is_told_belongs_to_a_kind(kind: Any) -> None:
 
 
 def signature_of(*qkv: Any, rule: Any = "causal", values: Any = None, **options: Any) -> Any:
-    return plain_call.call_signature(qkv, rule, AttentionOptions(**options), values or {})
+    read = AttentionOptions(**options)
+    return plain_call.call_signature(qkv, rule, read.in_signature, read.bias, read.sinks, values or {})
 
 
 X, Y, Z = (torch.ones(2, 3) for _ in range(3))

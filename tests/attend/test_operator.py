@@ -16,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
 from lattend.attend import document_ids
+from lattend.attend.call.options import KernelOptions
 from lattend.attend.operators import attention_operator
 from lattend.attend.operators.operator_arguments import OperatorCall, short
 
@@ -159,7 +160,8 @@ def test_opcheck_with_a_bias() -> None:
     torch.library.opcheck(attention_operator.ATTENTION, (*given, *short(call)))
     span = torch.tensor([[0, 5], [2, 7]], dtype=torch.int32)
     sinks = torch.randn(4, requires_grad=True)
-    weighed = call._replace(key_range=span, sinks=sinks, seed=torch.tensor([5]), dropout=0.25, softcap=3.0)
+    options = KernelOptions(dropout=0.25, softcap=3.0)
+    weighed = call._replace(key_range=span, sinks=sinks, seed=torch.tensor([5]), options=options)
     torch.library.opcheck(attention_operator.ATTENTION, (*given, *short(weighed)))
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from lattend.attend.call.dropout import kept, new_seed, placed_seed
+from lattend.attend.call.options import KernelOptions
 from lattend.attend.operators.attention_operator import forward
 from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.rules.reader import read_rule
@@ -20,8 +21,9 @@ QUERIES, KEYS = torch.tensor([9, 10, 11, 29, 30]), torch.tensor([3, 4, 8, 9, 13,
 def run(kernel: str, seed: torch.Tensor, q: Any, k: Any, v: Any) -> torch.Tensor:
     rule = read_rule("full").at(m=6)
     placed = placed_seed(seed, QUERIES.to(seed.device), KEYS.to(seed.device), (HEADS, 4, FIRST))
-    how = (None, None, None, placed, RATE, None, None, kernel, True)
-    return forward(q, k, v, OperatorCall(rule.key, [5, 6], [], None, [], *how))[0]
+    options = KernelOptions(dropout=RATE, kernel=kernel)
+    call = OperatorCall(rule.key, [5, 6], [], None, [], seed=placed, options=options)
+    return forward(q, k, v, call)[0]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter

@@ -284,56 +284,18 @@ def test_no_list_of_tensors_is_an_empty_one() -> None:
         torch.testing.assert_close(none, empty, rtol=0, atol=0)
 
 
-# ONNX: what torch.onnx.export does without onnxscript, tracing with its flag up
-
-
-def traced_for_onnx(layer: nn.Module, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
-    with monkeypatch.context() as patch:
-        patch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
-        return torch.export.export(layer, (numbers(2, 16, 8),), **options)
-
-
-@pytest.mark.parametrize(
-    "how", [{}, {"softcap": 4.0, "padding": torch.tensor([16, 9])}, {"sinks": torch.ones(2)}], ids=list
-)
-def test_onnx_as_dense_attention(how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    layer, x = Layer(kernel="dense", **how).eval(), numbers(2, 16, 8)
-    program = traced_for_onnx(layer, monkeypatch)
-    assert "lattend" not in str(program.graph)
-    torch.testing.assert_close(program.module()(x), layer(x))
-
-
-class Largest(nn.Module):
-    """Attention with its largest scores."""
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return lt.attention(x[None], x[None], x[None], "causal", kernel="dense", return_max_logit=True)
-
-
-def test_onnx_with_the_largest_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    layer, x = Largest(), numbers(2, 16, 8)
-    program = traced_for_onnx(layer, monkeypatch)
-    assert "lattend" not in str(program.graph)
-    torch.testing.assert_close(program.module()(x), layer(x))
+# Exporters that are refused
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_onnx_refuses_a_rule(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Exception, match='Call attention with kernel="dense", and sizes that are fixed'):
-        traced_for_onnx(Layer(), monkeypatch, strict=strict)
-
-
-def test_onnx_refuses_what_changes_the_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    lengths = {"x": {1: torch.export.Dim("n", min=2, max=64)}}
-    with pytest.raises(LattendError, match="leave the sequence length out of dynamic_shapes"):
-        traced_for_onnx(Layer(kernel="dense"), monkeypatch, dynamic_shapes=lengths)
-    with pytest.raises(LattendError, match="dropout is for training, and an ONNX file for inference"):
-        traced_for_onnx(Layer(kernel="dense", dropout=0.5), monkeypatch)
-    layer = Layer(kernel="dense", ids=torch.arange(16) // 4)
-    layer.rule = lt.rule("k <= q and q - k <= t and ids[q] == ids[k]", data={"ids": None})
-    with pytest.raises(LattendError, match="give the rule its arrays as data=…"):
-        traced_for_onnx(layer, monkeypatch)
+@pytest.mark.parametrize("kernel", [None, "dense"])
+def test_torch_onnx_export_is_refused(
+    strict: bool, kernel: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What torch.onnx.export does without onnxscript: tracing with its flag up."""
+    monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
+    with pytest.raises(Exception, match=r"torch\.onnx\.export cannot export it: use torch\.export"):
+        torch.export.export(Layer(kernel=kernel), (numbers(2, 16, 8),), strict=strict)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
@@ -342,11 +304,11 @@ def test_torch_jit_trace_is_refused_with_a_cache_too() -> None:
         def forward(self, x: Tensor) -> Any:
             return lt.attention(x, x, x, "causal", cache=lt.KVCache("causal", batch=1, heads=2, head_dim=8))
 
-    with pytest.raises(LattendError, match=r"torch\.jit\.trace cannot trace attention"):
+    with pytest.raises(LattendError, match=r"torch\.jit\.trace and torch\.onnx\.export cannot export"):
         torch.jit.trace(Decoding(), (torch.randn(1, 2, 1, 8),))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 def test_torch_jit_trace_is_refused() -> None:
-    with pytest.raises(LattendError, match=r"torch\.jit\.trace cannot trace attention"):
+    with pytest.raises(LattendError, match=r"torch\.jit\.trace and torch\.onnx\.export cannot export"):
         torch.jit.trace(Layer().eval(), (numbers(2, 16, 8),))

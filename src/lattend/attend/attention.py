@@ -19,15 +19,15 @@ from torch import Tensor
 from torch.compiler import is_compiling
 
 from lattend.attend.bias import Bias
-from lattend.attend.call.argument_hints import no_rule
 from lattend.attend.call.checked_call import check_call
 from lattend.attend.call.fp8 import ScalesLike, attend_8_bit
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.options import AttentionOptions, no_rule
 from lattend.attend.call.varlen import CuSeqlens, attend_nested
 from lattend.attend.decode.kv_cache import KVCache, attend_cached
-from lattend.attend.operators import attention_operator, onnx
+from lattend.attend.operators import attention_operator
 from lattend.attend.operators.derivatives import operator_for
 from lattend.attend.operators.max_logits_operator import max_logits_of
+from lattend.attend.operators.tracing import check_exportable
 from lattend.attend.overrides import OVERRIDES
 from lattend.attend.replay import plain_call
 from lattend.attend.replay.signature import is_plain
@@ -168,14 +168,16 @@ def attend(
     if options.cache is not None:
         return attend_cached(q, k, v, rule, options, values)
     if not compiling:
-        signature = plain_call.call_signature((q, k, v), rule, options, values)
+        signature = plain_call.call_signature(
+            (q, k, v), rule, options.in_signature, options.bias, options.sinks, values
+        )
         prepared = plain_call.PREPARED.get(signature)
         if prepared is not None:
             return prepared.run(q, k, v, *prepared.tensors(options, values))
-        onnx.check_not_traced()
+        check_exportable()
         attention_operator.register_flop_formulas()
     call = check_call(q, k, v, rule, options, values)
-    if compiling and not onnx.is_exporting():
+    if compiling:
         results = attention_operator.forward(call.q, call.k, call.v, call.operator_call)
     elif is_plain(q, k, v):
         results = plain_call.forward(call, signature, options, values)

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias
 from lattend.attend.call.checked_call import rule_given
-from lattend.attend.call.inputs import check_scoring, checked_inputs
+from lattend.attend.call.inputs import checked_inputs
+from lattend.attend.call.options import KernelOptions, check_scoring
 from lattend.attend.call.padding import padding_given
 from lattend.attend.call.varlen import CuSeqlens, packed_inputs, unpacked
 from lattend.attend.operators import attention_operator
@@ -50,7 +51,8 @@ def max_logits(
     [[[1.0, 4.0, 9.0]]]
     """
     key, bound = rule_given(rule, values)
-    check_scoring(scale, softcap, 0)
+    options = KernelOptions(scale, softcap, kernel=kernel)
+    check_scoring(options)
     if not torch.compiler.is_compiling():
         attention_operator.register_flop_formulas()
     if kernel is not None and kernel not in KERNELS:
@@ -64,8 +66,6 @@ def max_logits(
     real = padding_given(padding, given.q, given.k)
     shape = given.q.shape[2:-1]
     q, k = given.q.flatten(2, -2), given.k.flatten(2, -2)
-    scores = max_logits_of(
-        q, k, OperatorCall(key, *given[3:], *real, softcap=softcap, scale=scale, kernel=kernel)
-    )
+    scores = max_logits_of(q, k, OperatorCall(key, *given[3:], *real, options=options))
     scores = scores.reshape(scores.shape[:2] + shape)
     return scores if cu_seqlens is None else unpacked(scores)

@@ -1,6 +1,6 @@
-"""What runs attention in place of this process: under lt.parallel.sharded, several ranks.
+"""Overrides: under lt.parallel.sharded, several ranks run attention in place of this process.
 
-attention() looks here first, and knows nothing of ranks itself.
+attention() asks the last override first, and knows nothing of ranks itself.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class Override(Protocol):
     def attention(
         self, q: Any, k: Any, v: Any, rule: Any, how: Mapping[str, Any], values: Mapping[str, Any]
     ) -> Any:
-        """What attention gives, with `how` its arguments by name, as far as they are not left out."""
+        """Returns the results of attention; `how` are the options that the caller set, by name."""
         ...
 
     def refuse(self, error: LattendError) -> NoReturn:
-        """Raises an error that one rank has found, once the others know."""
+        """Raises an error of one rank, once the others know."""
         ...
 
 

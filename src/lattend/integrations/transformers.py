@@ -30,6 +30,7 @@ except ImportError as missing:
     ) from missing
 
 from lattend.attend.attention import attention
+from lattend.attend.call.options import AttentionOptions
 from lattend.attend.call.sinks import with_sinks
 from lattend.attend.call.tensor_terms import evaluate
 from lattend.attend.decode import step
@@ -243,8 +244,7 @@ def _rows(
             k, v = k[:, :, attended], v[:, :, attended]
             bias = None if bias is None else bias[..., attended]
         attended = None
-    scale = q.shape[3] ** -0.5 if options["scale"] is None else options["scale"]
-    how = Scoring(scale, options["softcap"], return_lse=sinks is not None)
+    how = Scoring.of(q, AttentionOptions(**options, return_lse=sinks is not None))
     out, lse = step.attend(q, k, v, attended, how, bias)
     return out if sinks is None or lse is None else with_sinks(out, lse, sinks)[0]
 

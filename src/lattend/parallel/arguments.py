@@ -16,14 +16,13 @@ from lattend.attend.bias import Bias, check_floating, dtype_name, shape_text, ta
 from lattend.attend.call.inputs import (
     as_one_kind,
     check_names,
-    check_scoring,
     check_shapes,
     check_sinks,
     numbers_given,
     sizes_given,
     term_given,
 )
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.options import KernelOptions, check_scoring
 from lattend.attend.call.rule_names import RuleNames, rule_names
 from lattend.attend.kernels.dispatch import KERNELS
 from lattend.errors import DomainError, NamingError, TensorError
@@ -58,7 +57,7 @@ class Asked:
     bias: Bias | Tensor | None
     padding: Tensor | None
     sinks: Tensor | None
-    options: AttentionOptions  # those without tensors
+    options: KernelOptions  # those without tensors
     said: CallDigest  # what the ranks must have in common
 
     @property
@@ -106,11 +105,7 @@ def asked_of(
     if shape:
         q, k, v = (x.flatten(2, -2) for x in (q, k, v))
     numbers = {name: int(value) for name, value in values.items() if name not in found.open}
-    scale, softcap = (None if how[name] is None else float(how[name]) for name in ("scale", "softcap"))
-    options = AttentionOptions(
-        scale=scale, softcap=softcap, dropout=float(how["dropout"]), kernel=how["kernel"],
-        deterministic=how["deterministic"],
-    )  # fmt: skip
+    options = _kernel_options(how).as_constants()
     learned = [*_tensors(bias), *([] if sinks is None else [sinks])]
     trains = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, *learned))
     said: CallDigest = {
@@ -127,13 +122,7 @@ def asked_of(
         ),
         "dtype": dtype_name(q.dtype),
         "device": q.device.type,
-        "scale, softcap, dropout, kernel, deterministic": (
-            options.scale,
-            options.softcap,
-            options.dropout,
-            options.kernel,
-            options.deterministic,
-        ),
+        ", ".join(options._fields): tuple(options),
         "cut": cut.pieces if isinstance(cut, Cut) else cut,
         "strategy": strategy,
         "cluster": None if cluster is None else f"{cluster}, {cluster.shares}",
@@ -165,8 +154,12 @@ def _cut_along(ranks: Ranks, rule: Rule, shape: tuple[int, ...]) -> tuple[tuple[
     return ranks.axes
 
 
+def _kernel_options(how: Mapping[str, Any]) -> KernelOptions:
+    return KernelOptions(*[how[name] for name in KernelOptions._fields])
+
+
 def _check_options(how: Mapping[str, Any]) -> None:
-    check_scoring(how["scale"], how["softcap"], how["dropout"])
+    check_scoring(_kernel_options(how))
     kernel, strategy, cut = how["kernel"], how["strategy"], how["cut"]
     for name in ("deterministic", "return_lse"):
         if not isinstance(how[name], bool):

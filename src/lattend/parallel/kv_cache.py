@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name, shape_text
-from lattend.attend.call.inputs import as_one_kind, check_scoring, check_shapes, check_sinks
+from lattend.attend.call.inputs import as_one_kind, check_shapes, check_sinks
+from lattend.attend.call.options import AttentionOptions, check_scoring
 from lattend.attend.call.rule_names import rule_names
 from lattend.attend.call.sinks import with_sinks
 from lattend.attend.decode.step import Scoring, StepMask, attend, check_length, check_step
@@ -94,16 +95,17 @@ class KVCache:
 
         A step that fails on some rank fails on all, and changes nothing.
         """
+        options = AttentionOptions(scale, softcap=softcap, return_lse=True)
         try:
-            check_scoring(scale, softcap, 0.0)
+            check_scoring(options.for_kernels)
             check_shapes(rule_names(self.rule.key), q, k, v)
             q, k, v = self._checked(q, k, v)
             check_sinks(sinks, q)
             check_length(self.length, q.shape[2], self.retention.length)
         except LattendError as error:
             refuse(self.ranks, error)
-        options = (None if scale is None else float(scale), None if softcap is None else float(softcap))
-        call = {**self._call(k, v, "attend"), "scale and softcap": options, "sinks": sinks is not None}
+        scoring = tuple(options.for_kernels.as_constants())
+        call = {**self._call(k, v, "attend"), "scale and softcap": scoring, "sinks": sinks is not None}
         now = {"positions": self.length, "new positions": q.shape[2]}
         agree(self.ranks, call, now, q.shape[2], k.shape[2], 0, False)
         make_ready(self.ranks, q.device)
@@ -115,7 +117,7 @@ class KVCache:
         mask = torch.from_numpy(np.ascontiguousarray(self._mask.on_host(new, places))).to(q.device)
         chosen = torch.from_numpy(mine).to(k.device)
         self._write(k.index_select(2, chosen), v.index_select(2, chosen))
-        how = Scoring(q.shape[3] ** -0.5 if scale is None else scale, softcap, return_lse=True)
+        how = Scoring.of(q, options)
         keys, values = (x[:, :, : len(places)] for x in self._room)
         with WithoutAutocast(q):
             out, lse = attend(q, keys, values, mask, how)

@@ -184,8 +184,9 @@ class _Deciding:
             else None
         )
         operator_call = OperatorCall(
-            call.held.key, call.numbers, self.arrays.tensors, call.term, bias or [], real, None, None, seed
-        ).with_options(asked.options)
+            call.held.key, call.numbers, self.arrays.tensors, call.term, bias or [], real, None, None, seed,
+            asked.options,
+        )  # fmt: skip
         dispatch.chosen(operator_call.attention_call(own), own, k, v)
 
 

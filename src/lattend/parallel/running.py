@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lattend.attend.call.attention_call import BackwardInputs
 from lattend.attend.call.dropout import placed_seed
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.options import KernelOptions
 from lattend.attend.call.padding import padding_given
 from lattend.attend.call.sinks import sink_gradients, with_sinks
 from lattend.attend.operators import attention_operator
@@ -31,7 +31,7 @@ class Given:
     """What a call has besides q, k, v and the tensors that get gradients."""
 
     schedule: RankSchedule
-    options: AttentionOptions
+    options: KernelOptions
     arrays: Sequence[Tensor]  # of the whole
     biases: int  # how many tensors the bias has; sinks come after them
     seed: Tensor | None
@@ -201,8 +201,10 @@ def _call(
         assert call.places is not None
         seed = placed_seed(given.seed, *call.places, call.heads)
     term = (call.term, bias if call.term is not None else [])
-    operator_call = OperatorCall(call.held.key, call.numbers, given.arrays, *term, *real, None, seed)
-    return q, k, v, operator_call.with_options(given.options)
+    operator_call = OperatorCall(
+        call.held.key, call.numbers, given.arrays, *term, *real, None, seed, given.options
+    )
+    return q, k, v, operator_call
 
 
 def _real(

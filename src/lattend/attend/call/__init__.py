@@ -1,1 +1,1 @@
-"""What one call of attention asks for: options, checked inputs, and the AttentionCall made of them."""
+"""One call of attention: its options, its checked inputs, and the AttentionCall made of them."""

@@ -1,4 +1,4 @@
-"""AttentionCall: what one run of attention is asked for, besides its q, k and v."""
+"""AttentionCall: everything that a kernel needs for one run of attention, besides q, k and v."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPTIONS = frozenset((int, float, bool, str, NoneType))  # types of options that 
 
 @dataclass(frozen=True, slots=True)
 class AttentionCall:
-    """A rule with all its numbers, the arrays it was given now, and how to run it.
+    """A rule with all its numbers, the arrays of this call, and its options.
 
     An array of `data` has one axis more than the rule looks up when it differs along the batch.
     """
@@ -50,16 +50,21 @@ class AttentionCall:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """All tensors that the call is given besides q, k and v."""
+        """All tensors of the call besides q, k and v."""
         others = (self.sinks, self.seed, self.key_range, self.key_mask)
         return [*self.data.values(), *self.bias.values(), *(x for x in others if x is not None)]
 
+    @property
+    def has_elementwise_work(self) -> bool:
+        """Whether a pair takes more than its two products and the softmax."""
+        return self.term is not None or self.softcap is not None or self.dropout > 0
+
     def without_tensors(self) -> AttentionCall:
-        """The same call with nothing in place of each tensor, to keep."""
+        """Returns the same call with an empty tensor in place of each tensor, so that none is kept alive."""
         return self.with_tensors([_NOTHING] * len(self.tensors))
 
     def with_tensors(self, tensors: Sequence[Tensor]) -> AttentionCall:
-        """The same call, given other tensors of the same kind."""
+        """Returns the same call with other tensors of the same kind."""
         left = iter(tensors)
         data, bias = ({name: next(left) for name in held} for held in (self.data, self.bias))
         sinks, seed, key_range, key_mask = (
@@ -71,7 +76,7 @@ class AttentionCall:
 
 
 class BackwardInputs(NamedTuple):
-    """What the backward pass is given: gradients of the results, inputs and results."""
+    """The inputs of the backward pass: gradients of the results, inputs and results of the forward pass."""
 
     grad_out: Tensor
     grad_lse: Tensor | None
@@ -82,7 +87,7 @@ class BackwardInputs(NamedTuple):
     lse: Tensor
 
     def without_unused_queries(self) -> BackwardInputs:
-        """The same with zeros for queries without keys, and for those that have a NaN and a gradient of 0.
+        """Returns the same with zeros for queries without keys, and for those with a NaN and a gradient of 0.
 
         So has one whose scores are so large that they are rounded to more than the difference of two.
         """
@@ -128,7 +133,7 @@ def backward_inputs(has_grad_lse: bool, tensors: Sequence[Tensor]) -> tuple[Back
 
 @lru_cache(maxsize=256)  # keeps the rule of a forward until its backward
 def rule_of(key: str) -> Rule:
-    """The rule with this key; its numbers are open."""
+    """Returns the rule with this key; its numbers are open."""
     known = KNOWN.get(key)
     if known is not None:
         return Rule(known.condition, known.axes, known.where, data=known.data, open=known.open)
@@ -144,6 +149,6 @@ def rule_of(key: str) -> Rule:
 
 @lru_cache(maxsize=1024)
 def rule_at(key: str, numbers: tuple[int, ...]) -> Rule:
-    """The rule with this key at these numbers: its sizes, its parameters, and m if one more is given."""
+    """Returns the rule with this key at these numbers: its sizes, its parameters, then m if given."""
     rule = rule_of(key)
     return rule.at(**dict(zip([*rule.sizes, *rule.parameters, "m"], numbers, strict=False)))

@@ -11,8 +11,8 @@ from torch.compiler import is_compiling
 
 from lattend.attend.call.attention_call import rule_of
 from lattend.attend.call.dropout import new_seed
-from lattend.attend.call.inputs import check_scoring, check_sinks, checked_inputs
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.inputs import check_sinks, checked_inputs
+from lattend.attend.call.options import AttentionOptions, check_scoring
 from lattend.attend.call.padding import padding_given
 from lattend.attend.call.varlen import packed_inputs, unpacked
 from lattend.attend.kernels.dispatch import KERNELS
@@ -24,7 +24,7 @@ from lattend.rules.rule import Rule
 
 
 class CheckedCall(NamedTuple):
-    """q, k and v on a line, [batch, heads, positions, D], and what goes with them to the operator."""
+    """q, k and v on a line, [batch, heads, positions, D], and the operator's other arguments."""
 
     q: Tensor
     k: Tensor
@@ -60,8 +60,8 @@ def check_call(
     seed = new_seed(q) if options.dropout else None
     operator_call = OperatorCall(
         key, inputs.numbers, inputs.arrays, inputs.term, inputs.tensors, key_range, key_mask, options.sinks,
-        seed,
-    ).with_options(options)  # fmt: skip
+        seed, options.for_kernels,
+    )  # fmt: skip
     if q.dim() == 4:
         return CheckedCall(q, k, v, operator_call, (), options.cu_seqlens is not None)
     image = tuple(q.shape[2:-1])
@@ -71,7 +71,7 @@ def check_call(
 
 def check_options(options: AttentionOptions) -> None:
     """Raises unless each option has a value that attention can use."""
-    check_scoring(options.scale, options.softcap, options.dropout)
+    check_scoring(options.for_kernels)
     kernel, deterministic = options.kernel, options.deterministic
     if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"deterministic is True or False, not {deterministic!r}")

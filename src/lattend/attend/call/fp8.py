@@ -21,13 +21,12 @@ from lattend.attend.call.checked_call import check_options
 from lattend.attend.call.inputs import (
     arrays_given,
     check_names,
-    check_scoring,
     check_shapes,
     check_sinks,
     numbers_given,
     sizes_given,
 )
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.options import AttentionOptions, other_options
 from lattend.attend.call.rule_names import rule_names
 from lattend.attend.call.sinks import with_sinks
 from lattend.attend.call.tensors import per_query_head
@@ -48,7 +47,7 @@ ScalesLike = Sequence[float | Tensor]
 
 
 def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The numbers of [batch, heads, …] in 8 bits, and the scale of each head, [batch, heads] in float32.
+    """Returns the numbers of [batch, heads, …] in 8 bits, and each head's scale, [batch, heads] in float32.
 
     A head's largest number becomes 448, the largest that e4m3 has, and x is about found * scale.
 
@@ -65,7 +64,7 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scales_given(scales: object, q: Tensor, k: Tensor, v: Tensor) -> Scales:
-    """The scales of q, k and v, each [batch or 1, heads or 1] in float32; raises unless they fit."""
+    """Returns the scales of q, k and v, each [batch or 1, heads or 1] in float32; raises unless they fit."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor) or x.dtype != DTYPE:  # pyright: ignore[reportUnnecessaryIsInstance]
             found = dtype_name(x.dtype) if isinstance(x, Tensor) else type(x).__name__  # pyright: ignore
@@ -100,7 +99,7 @@ def _scale_given(name: str, scale: object, x: Tensor) -> Tensor:
 
 
 def check_no_gradients(q: Tensor, k: Tensor, v: Tensor, scales: Scales, bias: object, sinks: object) -> None:
-    """Raises where a gradient is wanted."""
+    """Raises if a gradient is wanted."""
     added = bias.tensors.values() if isinstance(bias, Bias) else (bias,)
     if wants_gradient(*(x for x in (q, k, v, *scales, *added, sinks) if isinstance(x, Tensor))):
         raise LattendError(
@@ -110,6 +109,10 @@ def check_no_gradients(q: Tensor, k: Tensor, v: Tensor, scales: Scales, bias: ob
 
 
 # The kernel of 8 bits
+
+_REFUSED = other_options(
+    ("scale", "scales", "sinks", "return_lse", "kernel", "deterministic", "cache", "dropout")
+)
 
 
 def attend_8_bit(
@@ -125,8 +128,7 @@ def attend_8_bit(
     check_options(options)
     scales = scales_given(options.scales, q, k, v)
     check_no_gradients(q, k, v, scales, options.bias, options.sinks)
-    others = (options.bias, options.padding, options.cu_seqlens, options.softcap)
-    if not options.return_max_logit and all(option is None for option in others):
+    if all([x is None or x is False for x in _REFUSED(options)]):  # noqa: C419 (faster)
         results = by_kernel(q, k, v, scales, rule, options, values)
         if results is not None:
             return results
@@ -147,11 +149,13 @@ def by_kernel(
     tensors = (q, k, v, *scales)
     if not is_plain(*tensors):
         return None
-    signature = plain_call.call_signature(tensors, rule, options, values)
+    signature = plain_call.call_signature(
+        tensors, rule, options.in_signature, options.bias, options.sinks, values
+    )
     if signature in PREPARED:
         prepared = PREPARED[signature]
         return None if prepared is None else prepared.run(*tensors, *prepared.tensors(options, values))
-    call = _checked_call(q, k, v, scales, rule, options.sinks, values, options.scale, options.kernel)
+    call = _checked_call(q, k, v, scales, rule, options, values)
     if call is None or dispatch.reasons(call, q, k, v)["triton"] is not None:
         if signature is not None:
             PREPARED.find(signature, lambda: None)
@@ -177,31 +181,32 @@ def _attend_recorded(call: AttentionCall, recorder: Recorder, *tensors: Tensor) 
 
 
 def _checked_call(
-    q: Tensor, k: Tensor, v: Tensor, scales: Scales, rule: RuleLike, sinks: Tensor | None,
-    values: Mapping[str, Any], scale: float | None, kernel: str | None,
+    q: Tensor, k: Tensor, v: Tensor, scales: Scales, rule: RuleLike, options: AttentionOptions,
+    values: Mapping[str, Any],
 ) -> AttentionCall | None:  # fmt: skip
-    """The call, checked; None on images and where sequences lie end to end, which other kernels take."""
+    """Returns the checked call; None on images, which other kernels take."""
     read = read_rule(rule, arrays_in(values))
     names, bound = rule_names(read.key), read.values
     check_names(names, bound, values)
     if q.dim() != 4 or len(names.queries) != 1:
         return None
     check_shapes(names, q, k, v)
-    check_scoring(scale, None, 0)
-    check_sinks(sinks, q)
+    check_sinks(options.sinks, q)
     sizes = sizes_given(names, bound, values, q, k)
     numbers = numbers_given(names, bound, values, sizes)
     arrays = dict(zip(rule_of(read.key).open, arrays_given(names, values, sizes, q), strict=True))
-    factor = q.shape[-1] ** -0.5 if scale is None else scale
+    factor = q.shape[-1] ** -0.5 if options.scale is None else options.scale
     whole = rule_at(read.key, tuple(numbers))
-    return AttentionCall(whole, factor, kernel, data=arrays, learned=False, trains=False, scales=scales)
+    return AttentionCall(
+        whole, factor, options.kernel, data=arrays, learned=False, trains=False, scales=scales
+    )
 
 
 # Any other kernel
 
 
 def dequantized(q: Tensor, k: Tensor, v: Tensor, scales: Scales) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k and v in a dtype that other kernels take; q has the scales of q and k, those of v are left out.
+    """Returns q, k and v in a dtype that other kernels take; q has the scales of q and k, v has none.
 
     Keys and values of 8 bits are exact in bfloat16.
     """
@@ -211,12 +216,12 @@ def dequantized(q: Tensor, k: Tensor, v: Tensor, scales: Scales) -> tuple[Tensor
 
 
 def wide_dtype(device: torch.device) -> torch.dtype:
-    """What numbers of 8 bits are dequantized to."""
+    """Returns the dtype that numbers of 8 bits are dequantized to."""
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 
 def with_value_scales(found: Any, q: Tensor, v: Tensor, scales: Scales) -> Any:
-    """Results of attention on dequantized numbers, the output in bfloat16 with the scales of v."""
+    """Returns results of attention on dequantized numbers, the output in bfloat16 with the scales of v."""
     if isinstance(found, Tensor):
         factor = _along(_per_query(scales[2], q, v), found)
         return (found.float() * factor).to(torch.bfloat16)

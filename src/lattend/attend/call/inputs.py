@@ -1,4 +1,4 @@
-"""What attention is given, checked: tensors that fit, a number for every name, an array where one is open."""
+"""Checks the arguments of attention: tensors fit, every name has a number, every open array is there."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lattend.attend.bias import (
     shape_text,
     table_text,
 )
-from lattend.attend.call.argument_hints import OPTIONS, close_name, meant_by
+from lattend.attend.call.options import OPTIONS, close_name, meant_by
 from lattend.attend.call.rule_names import OpenArray, RuleNames, array_names, attends_all, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-MOST_POSITIONS, MOST_NUMBER, MOST_SCALE = 2**31 - 1, 2**62, 1e18
+MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
 
 
 class Inputs(NamedTuple):
-    """q, k and v of one kind, and what goes with them to the operator."""
+    """q, k and v of one dtype and device, and the operator's other arguments."""
 
     q: Tensor
     k: Tensor
@@ -45,7 +45,7 @@ def checked_inputs(
     qkv: tuple[Tensor, Tensor, Tensor],
     bias: Bias | Tensor | None,
 ) -> Inputs:
-    """What attention is given with a rule, its key and the numbers it has; raises unless all of it fits."""
+    """Checks all arguments against a rule, its key and its numbers, and returns the operator's arguments."""
     key, bound = rule
     names = rule_names(key)
     check_names(names, bound, values)
@@ -107,7 +107,7 @@ def check_shapes(names: RuleNames, q: Tensor, k: Tensor, v: Tensor) -> None:
 
 
 def as_one_kind(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The tensors, cast where autocast says so; raises unless one kernel takes their device and dtype."""
+    """Returns the tensors, cast under autocast; raises unless kernels take their device and dtype."""
     for name, x in (("k", k), ("v", v)):
         if x.device != q.device:
             raise TensorError(f"q is on {q.device} and {name} on {x.device}; move one: {name}.to(q.device)")
@@ -158,23 +158,7 @@ def _choices(sizes: tuple[str, ...]) -> str:
     return f"two of {sizes[0]}=…, {sizes[1]}=… and {sizes[2]}=…"
 
 
-# Scores and weights
-
-
-def check_scoring(scale: object, softcap: object, dropout: object) -> None:
-    """Raises unless these are numbers that scores and weights can be made with."""
-    for name, value in (("scale", scale), ("softcap", softcap), ("dropout", dropout)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            hint = "; multiply q by it instead" if name == "scale" else ""
-            raise NamingError(f"{name} must be a number, got {type(value).__name__}{hint}")
-    if isinstance(scale, (int, float)) and not abs(scale) <= MOST_SCALE:
-        raise DomainError(f"scale must be a finite number of at most {MOST_SCALE:g}, got {scale}")
-    if isinstance(softcap, (int, float)) and not 0 < softcap <= MOST_SCALE:
-        raise DomainError(f"softcap bends scores to within ±softcap, a number above 0; got {softcap}")
-    if not isinstance(dropout, (int, float)) or not 0 <= dropout < 1:
-        raise DomainError(
-            f"dropout is the share of weights that are dropped, from 0 to below 1; got {dropout}"
-        )
+# Sinks
 
 
 def check_sinks(sinks: object, q: Tensor) -> None:
@@ -195,7 +179,7 @@ def check_sinks(sinks: object, q: Tensor) -> None:
 
 
 def check_names(names: RuleNames, bound: Mapping[str, int], values: Mapping[str, Any]) -> None:
-    """Raises unless every name given is one of the rule's, once, and no parameter or array is missing."""
+    """Raises unless each named value is one of the rule's, and no parameter or array is missing."""
     arrays = [array.name for array in names.arrays]
     for name, value in values.items():
         if name in arrays:
@@ -218,7 +202,7 @@ def check_names(names: RuleNames, bound: Mapping[str, int], values: Mapping[str,
 def sizes_given(
     names: RuleNames, bound: Mapping[str, int], values: Mapping[str, Any], q: Tensor, k: Tensor
 ) -> dict[str, int]:
-    """Each size by its name, from the shapes; raises where one that is given says otherwise."""
+    """Returns each size by its name, from the shapes; raises where the caller's number differs."""
     sizes = _line(names, values, q, k) if names.queries == ("q",) else _image(names, bound, values, q, k)
     if "heads" in names.sizes:
         sizes["heads"] = q.shape[1]
@@ -237,7 +221,7 @@ def sizes_given(
 def numbers_given(
     names: RuleNames, bound: Mapping[str, int], values: Mapping[str, Any], sizes: Mapping[str, int]
 ) -> list[int]:
-    """The sizes, the parameters, then m where the rule has none of its own: in the order of rule_at."""
+    """Returns the sizes, the parameters, then m where the rule has none: in the order of rule_at."""
     numbers = [sizes[name] for name in names.sizes]
     for name in names.parameters:
         value = values[name] if name in values else bound[name]
@@ -306,7 +290,7 @@ def _missing(names: RuleNames, missing: list[str]) -> NamingError:
 def arrays_given(
     names: RuleNames, values: Mapping[str, Any], sizes: Mapping[str, int], q: Tensor
 ) -> list[Tensor]:
-    """The arrays the rule leaves open, in its order; raises unless each fits its lookups."""
+    """Returns the arrays that the rule leaves open, in its order; raises unless each fits its lookups."""
     extent = _extents(names, sizes, q)
     found: list[Tensor] = []
     for array in names.arrays:
@@ -317,7 +301,7 @@ def arrays_given(
 
 
 def _extents(names: RuleNames, sizes: Mapping[str, int], q: Tensor) -> dict[str, int]:
-    """How many values each position has."""
+    """Returns how many values each position has."""
     axes = names.sizes[: len(names.queries)]
     extent = {query: sizes[name] for query, name in zip(names.queries, axes, strict=True)}
     keys = {key: sizes[name] for key, name in zip(names.keys, axes, strict=True)}
@@ -354,7 +338,7 @@ def _check_array(array: OpenArray, x: object, extent: Mapping[str, int], q: Tens
 def term_given(
     names: RuleNames, key: str, bias: Bias | Tensor | None, sizes: Mapping[str, int], q: Tensor
 ) -> tuple[str | None, list[Tensor]]:
-    """The key of the bias and its tensors, which must fit the rule with this key, its sizes and q."""
+    """Returns the key of the bias and its tensors; raises unless they fit the rule, its sizes and q."""
     if bias is None:
         return None, []
     if isinstance(bias, Tensor):
@@ -392,7 +376,7 @@ def check_entries(bias: Bias) -> None:
 
 
 def _tensors_given(names: RuleNames, bias: Bias, sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:
-    """The tensors of the bias; raises unless its names are known and they are on the device of q."""
+    """Returns the tensors of the bias; raises unless its names are known and they are on the device of q."""
     known = (*names.queries, *names.keys, *sizes, *names.parameters, "head", ELEMENT, *bias.tensors)
     for name in names_in(bias.text):
         if name == ELEMENT and name in names.parameters:
@@ -412,7 +396,7 @@ def _tensors_given(names: RuleNames, bias: Bias, sizes: Mapping[str, int], q: Te
 def _table_given(
     names: RuleNames, table: Tensor, sizes: Mapping[str, int], q: Tensor
 ) -> tuple[str | None, list[Tensor]]:
-    """A table of all pairs; on an image of its flat positions."""
+    """Returns the key of a table of all pairs, and the table; on an image its positions are flat."""
     extent, n, m = _extents(names, sizes, q), 1, 1
     for query, key in zip(names.queries, names.keys, strict=True):
         n, m = n * extent[query], m * extent[key]
@@ -434,7 +418,7 @@ def _table_given(
 
 
 def _flat(positions: tuple[str, ...], sizes: tuple[str, ...]) -> str:
-    """The text of a flat position: `(qz*rows + qy)*cols + qx`."""
+    """Returns the text of a flat position: `(qz*rows + qy)*cols + qx`."""
     text = positions[0]
     for i in range(1, len(positions)):
         text = f"({text})*{sizes[i]} + {positions[i]}"

@@ -15,18 +15,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.decode.native_step import native_step
 from lattend.attend.decode.slots import SlotTable
 from lattend.attend.decode.step import MAX_CUDNN, Scoring, Slots, rounded_slots, wide
 from lattend.attend.kernels import gpu_crossovers
+from lattend.attend.kernels.native.decode_step import native_step
 from lattend.attend.kernels.sdpa import CUDNN, FLASH, flash_takes
 
 
 def at_once(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> Callable[..., Any] | None:
-    """What takes such steps at once; None where they are left to operations of torch.
+    """Returns a function that runs such steps; None where operations of torch run them.
 
-    It is given q, k and v, the tensors of the bias, the new token's position and slot, and how many slots are
-    in use. A slot of -1 is none: the key is there. A static cache knows the position and the slot itself.
+    Its arguments are q, k and v, the tensors of the bias, the new token's position and slot, and the number
+    of slots in use. A slot of -1 is none: the key is there. A static cache knows the position and the slot
+    itself.
     """
     if not q.is_cuda:
         return native_step(q, k, v, slots, how)
@@ -43,8 +44,7 @@ def at_once(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> Call
 
 def library_takes(q: Tensor, v: Tensor, how: Scoring) -> bool:
     """Whether torch's own attention computes such scores on a GPU, of tokens that attend to the same keys."""
-    plain = how.bias is None and how.softcap is None and how.scale > 0
-    return plain and q.is_cuda and q.numel() > 0 and flash_takes(q, v)
+    return how.bias is None and how.is_plain and q.is_cuda and q.numel() > 0 and flash_takes(q, v)
 
 
 def library_step(q: Tensor, v: Tensor, slots: Slots, how: Scoring) -> LibraryStep | None:

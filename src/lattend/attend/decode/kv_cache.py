@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name, shape_text
-from lattend.attend.call.argument_hints import meant_by
 from lattend.attend.call.attention_call import CallSignature, rule_of
 from lattend.attend.call.batch_arrays import with_arrays
 from lattend.attend.call.checked_call import check_options, rule_given
-from lattend.attend.call.inputs import as_one_kind, check_scoring, check_shapes, check_sinks
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.inputs import as_one_kind, check_shapes, check_sinks
+from lattend.attend.call.options import AttentionOptions, check_scoring, meant_by
 from lattend.attend.call.rule_names import rule_names
 from lattend.attend.call.sinks import with_sinks
 from lattend.attend.decode import ragged, step
@@ -28,11 +27,11 @@ from lattend.attend.decode.dynamic import DynamicStore
 from lattend.attend.decode.entries import entries_given, entries_of, with_entries
 from lattend.attend.decode.line_bias import fits_any_length, line_rule, on_a_line
 from lattend.attend.decode.static import StaticStore
-from lattend.attend.decode.step import NewTokens
-from lattend.attend.decode.step_cache import KnownStep, KnownSteps, kind_of_step, scoring
-from lattend.attend.operators import onnx
+from lattend.attend.decode.step import NewTokens, Scoring
+from lattend.attend.decode.step_cache import KnownStep, KnownSteps
 from lattend.attend.operators.attention_operator import WithoutAutocast
-from lattend.attend.operators.tracing import left_to_python
+from lattend.attend.operators.tracing import check_exportable, left_to_python
+from lattend.attend.replay.plain_call import call_signature
 from lattend.errors import DomainError, NamingError
 from lattend.plans.retention import retention
 from lattend.report.report import Report
@@ -220,41 +219,87 @@ class KVCache(Shown):
         of all pairs can be the bias only where the cache was made with n. Unless the cache is static,
         torch.compile leaves this to Python.
         """
-        kind = None
+        signature = None
         if padding is None and sinks is None and not torch.compiler.is_compiling():
-            kind = kind_of_step((q, k, v), None, entries, (scale, softcap, return_lse), bias)
-            known = self.known(kind)
+            signature = call_signature((q, k, v), None, (scale, softcap, return_lse), bias, None, entries)
+            known = self.known(signature)
             if known is not None:
                 return self.again(known, q, k, v, bias)
+        options = AttentionOptions(
+            scale, bias=bias, padding=padding, softcap=softcap, sinks=sinks, return_lse=return_lse
+        )
+        return self._attend_and_remember(q, k, v, options, entries, signature)
+
+    def attend_under(
+        self, q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, options: AttentionOptions,
+        values: Mapping[str, Any],
+    ) -> Any:  # fmt: skip
+        """Runs attention with this cache: checks that the rule and its values are those of the cache."""
+        signature = None
+        if options.sinks is None and not torch.compiler.is_compiling():
+            signature = call_signature((q, k, v), rule, options.in_signature, options.bias, None, values)
+            known = self.known(signature)
+            if known is not None:
+                return self.again(known, q, k, v, options.bias)
+        q, k, v, entries = self._checked(q, k, v, rule, options, values)
+        return self._attend_and_remember(q, k, v, options, entries, signature)
+
+    def known(self, signature: CallSignature | None) -> KnownStep | None:
+        """Returns the step of this signature, if one was checked."""
+        return self._known.get(signature)
+
+    def _checked(
+        self, q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, options: AttentionOptions,
+        values: Mapping[str, Any],
+    ) -> tuple[Tensor, Tensor, Tensor, Mapping[str, Any]]:  # fmt: skip
+        """Returns q, k, v and the entries among the values of a call of attention with this cache."""
+        if not torch.compiler.is_compiling():
+            check_exportable()
+        key, numbers = rule_given(rule, values)
+        check_options(options)
+        if options.kernel is not None:
+            raise NamingError(
+                f'kernel="{options.kernel}": a cache answers its queries by itself; leave kernel out'
+            )
+        check_shapes(rule_names(key), q, k, v)
+        q, k, v = as_one_kind(q, k, v)
+        if options.return_max_logit:
+            raise NamingError(
+                "return_max_logit: a cache does not look for the largest scores; leave one of them out"
+            )
+        if options.dropout:
+            raise NamingError("dropout is for training, and a cache for decoding; leave one of them out")
+        if options.cu_seqlens is not None:
+            raise NamingError(
+                "cu_seqlens: a cache has a row for each sequence; pad them, and say so with padding"
+            )
+        check_sinks(options.sinks, q)
+        return q, k, v, self.check_rule(key, numbers, values)
+
+    def _attend_and_remember(
+        self, q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions, entries: Mapping[str, Any],
+        signature: CallSignature | None,
+    ) -> Any:  # fmt: skip
+        """Checks and runs a call, and keeps a step under its signature; the next one needs no checks."""
         run = self._attend if self.static else self._attend_in_python
-        found = run(q, k, v, padding, scale, bias, softcap, sinks, return_lse, entries)
-        self.remember(kind, (q, k, v), bias, scale, softcap, return_lse)
-        return found
+        results = run(q, k, v, options, entries)
+        if signature is not None and not self.growing and q.dim() == 4 and q.shape[2] == 1:
+            self._remember(signature, (q, k, v), options)
+        return results
 
-    def known(self, kind: CallSignature | None) -> KnownStep | None:
-        """The step of this kind, if one was checked."""
-        return self._known.get(kind)
-
-    def remember(
-        self, kind: CallSignature | None, qkv: tuple[Tensor, Tensor, Tensor], bias: Bias | Tensor | None,
-        *options: Any,
-    ) -> None:  # fmt: skip
-        """Take a step of this kind, which has been checked, for one that needs no checks.
-
-        Options are scale, softcap and return_lse.
-        """
-        if kind is None or self.growing or qkv[0].dim() != 4 or qkv[0].shape[2] != 1:
-            return
-        how = scoring(qkv[0], *options)
+    def _remember(
+        self, signature: CallSignature, qkv: tuple[Tensor, Tensor, Tensor], options: AttentionOptions
+    ) -> None:
+        how, bias = Scoring.of(qkv[0], options), options.bias
         if bias is not None:
             if not self.static and not fits_any_length(bias, self._line):
                 return
             seen = self.capacity if self.static else len(self)
             how = how._replace(bias=on_a_line(bias, self._line, seen, qkv[0]))
-        self._known.find(kind, lambda: self._store.steps.of(*qkv, how))
+        self._known.find(signature, lambda: self._store.steps.of(*qkv, how))
 
     def again(self, known: KnownStep, q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None) -> Any:
-        """The same as attend, for a step of a kind that is known."""
+        """Runs a step whose signature is known."""
         store = self._store
         if isinstance(store, DynamicStore):
             if self.retention.length is not None:
@@ -271,15 +316,14 @@ class KVCache(Shown):
         return self._attend(*given)
 
     def _attend(
-        self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, scale: float | None,
-        bias: Bias | Tensor | None, softcap: float | None, sinks: Tensor | None, return_lse: bool,
-        entries: Mapping[str, Any],
-    ) -> Tensor | tuple[Tensor, Tensor | None]:  # fmt: skip
-        check_scoring(scale, softcap, 0)
+        self, q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions, entries: Mapping[str, Any]
+    ) -> Tensor | tuple[Tensor, Tensor | None]:
+        bias, sinks = options.bias, options.sinks
+        check_scoring(options.for_kernels)
         step.check_step(q, k, v, (self.keys, self.values), self.heads)
         check_sinks(sinks, q)
         s = q.shape[2]
-        real = ragged.real_tokens(padding, q)
+        real = ragged.real_tokens(options.padding, q)
         new = NewTokens(q, k, v, entries_given(self.growing, entries, (k.shape[0], s), k.device))
         if not self.static:
             self._check_length(s if real is None else real.known_sizes)
@@ -287,7 +331,9 @@ class KVCache(Shown):
         if bias is not None:
             seen = self.capacity if self.static else len(self) + s
             added = on_a_line(bias, self._line, seen, q)
-        how = scoring(q, scale, softcap, return_lse or sinks is not None)._replace(bias=added)
+        how = Scoring.of(q, options)._replace(bias=added)
+        if sinks is not None:
+            how = how._replace(return_lse=True)
         with WithoutAutocast(q):
             if real is None:
                 out, lse = self._store.attend(new, how)
@@ -296,7 +342,7 @@ class KVCache(Shown):
         if sinks is not None and lse is not None:
             out, lse = with_sinks(out, lse, sinks)
             out, lse = (out, lse) if real is None else real.emptied(out, lse)
-        return (out, lse) if return_lse else out
+        return (out, lse) if options.return_lse else out
 
     def check_rule(self, key: str, bound: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, Any]:
         """The entries among the values; raises unless the rest is the cache's rule, with its numbers."""
@@ -377,41 +423,7 @@ def attend_cached(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, options: AttentionOptions, values: Mapping[str, Any]
 ) -> Any:
     """Runs attention with a cache: q, k and v are the next positions of its sequences."""
-    cache, signature = options.cache, None
+    cache = options.cache
     if not isinstance(cache, KVCache):
         raise NamingError(f"cache must be an lt.KVCache, got {type(cache).__name__}")
-    scale, bias, softcap, return_lse = options.scale, options.bias, options.softcap, options.return_lse
-    others = options.padding is options.cu_seqlens is options.sinks is None
-    if others and type(cache) is KVCache and not torch.compiler.is_compiling():
-        signature = kind_of_step((q, k, v), rule, values, options.in_signature, bias)
-        step = cache.known(signature)
-        if step is not None:
-            return cache.again(step, q, k, v, bias)
-    if not torch.compiler.is_compiling():
-        onnx.check_not_traced()
-    key, numbers = rule_given(rule, values)
-    check_options(options)
-    if options.kernel is not None:
-        raise NamingError(
-            f'kernel="{options.kernel}": a cache answers its queries by itself; leave kernel out'
-        )
-    check_shapes(rule_names(key), q, k, v)
-    q, k, v = as_one_kind(q, k, v)
-    if options.return_max_logit:
-        raise NamingError(
-            "return_max_logit: a cache does not look for the largest scores; leave one of them out"
-        )
-    if options.dropout:
-        raise NamingError("dropout is for training, and a cache for decoding; leave one of them out")
-    if options.cu_seqlens is not None:
-        raise NamingError(
-            "cu_seqlens: a cache has a row for each sequence; pad them, and say so with padding"
-        )
-    check_sinks(options.sinks, q)
-    entries = cache.check_rule(key, numbers, values)
-    results = cache.attend(
-        q, k, v, padding=options.padding, scale=scale, bias=bias, softcap=softcap, sinks=options.sinks,
-        return_lse=return_lse, **entries,
-    )  # fmt: skip
-    cache.remember(signature, (q, k, v), bias, scale, softcap, return_lse)
-    return results
+    return cache.attend_under(q, k, v, rule, options, values)

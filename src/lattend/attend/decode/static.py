@@ -27,6 +27,7 @@ from lattend.attend.decode import step
 from lattend.attend.decode.entries import entries_of, entry_at
 from lattend.attend.decode.fused_step import at_once, has_triton, may_prepare
 from lattend.attend.decode.line_bias import bias_on_device
+from lattend.attend.decode.slots import FREE
 from lattend.attend.decode.step import FEW_QUERIES, MAX_POSITION, PIECE, NewTokens, Scoring, Slots, StepMask
 from lattend.attend.decode.step_cache import KnownStep, KnownSteps, tensors_of
 from lattend.attend.replay.compiled_call import WithoutAutocast
@@ -39,7 +40,6 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate, evaluate_term
 from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num
 
-FREE = -1  # the position of a slot without a key
 FREED = -2  # the same where a key may still be in memory, whatever it holds
 NO_DRAFT = -1  # in place of the number of tokens of the last call: the cache was changed since
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from math import inf, prod
+from math import inf, prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
 from torch.nn.functional import scaled_dot_product_attention
 
 from lattend.attend.bias import Bias
+from lattend.attend.call.options import AttentionOptions
 from lattend.attend.call.tensor_terms import evaluate as evaluate_unchecked
 from lattend.attend.decode.slots import SlotTable
 from lattend.attend.kernels import gpu_crossovers
@@ -36,12 +37,23 @@ FEW_ROWS = 1024  # of scores, of all heads and elements: a step of decoding or a
 
 
 class Scoring(NamedTuple):
-    """How scores are made, and whether their log-sum-exp is asked for."""
+    """How a step computes its scores, and whether it returns their log-sum-exp."""
 
     scale: float
     softcap: float | None = None
     bias: Bias | None = None
     return_lse: bool = False
+
+    @staticmethod
+    def of(q: Tensor, options: AttentionOptions) -> Scoring:
+        """Returns the scoring of checked options, without their bias."""
+        scale = 1 / sqrt(q.shape[3]) if options.scale is None else options.scale
+        return Scoring(scale, options.softcap, None, options.return_lse)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether torch's own attention computes such scores, the bias aside."""
+        return self.softcap is None and self.scale > 0
 
 
 class NewTokens(NamedTuple):
@@ -169,12 +181,11 @@ def rounded_slots(count: int) -> int:
 
 def prefill(rule: Rule, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor]:
     """Attention itself, over tokens that have no past: the output and the log-sum-exp."""
-    from lattend.attend.attention import attention
+    from lattend.attend.attention import attend as attend_whole
 
-    given: dict[str, Any] = {"scale": how.scale, "softcap": how.softcap, "bias": how.bias}
-    given |= {name: new.entries[name] for name in rule.open}
-    q, k, v = new.q, new.k, new.v
-    return attention(q, k, v, rule, padding=new.sizes, return_lse=True, return_max_logit=False, **given)
+    options: dict[str, Any] = how._asdict() | {"padding": new.sizes, "return_lse": True}
+    entries = {name: new.entries[name] for name in rule.open}
+    return attend_whole(new.q, new.k, new.v, rule, AttentionOptions(**options), entries)
 
 
 def attend(
@@ -217,7 +228,7 @@ def attend(
 def by_cudnn(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, how: Scoring) -> bool:
     """Whether cuDNN is faster: for one query of long keys, and for drafts that are too large for products."""
     s, m = q.shape[2], k.shape[2]
-    plain = how.softcap is None and how.scale > 0 and not how.return_lse and not torch.compiler.is_compiling()
+    plain = how.is_plain and not how.return_lse and not torch.compiler.is_compiling()
     if not plain or not q.is_cuda or not flash_takes(q, v) or q.shape[3] > MAX_CUDNN or m % 8:
         return False
     if mask.ndim == 3 or (mask.ndim == 4 and mask.shape[1] > 1):  # heads differ
@@ -248,7 +259,7 @@ def _by_products(q: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | No
     program: 32 heads on 4,096 keys take it 170 µs on an H200, the products 53. With 16 queries these are 200
     and 89, with 64 205 and 213; with 16 elements of one query 210 and 153, of four queries 222 and 280.
     """
-    if how.return_lse or how.softcap is not None or bias is not None or how.scale <= 0:
+    if how.return_lse or bias is not None or not how.is_plain:
         return True
     return q.is_cuda and mask is not None and prod(q.shape[:3]) <= FEW_ROWS
 

@@ -1,4 +1,4 @@
-"""Steps of decoding that are checked once: a later one of the same kind goes to its keys at once.
+"""Steps of decoding that are checked once: a later step of the same kind runs without checks.
 
 A kind is all that the checks look at, the text's length aside: two calls of one kind differ in the numbers
 in their tensors, and in nothing else.
@@ -7,7 +7,6 @@ in their tensors, and in nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import sqrt
 from typing import Any
 
 import torch
@@ -16,19 +15,16 @@ from torch import Tensor
 from lattend.attend.bias import Bias
 from lattend.attend.call.attention_call import CallSignature
 from lattend.attend.decode.step import Scoring
-from lattend.attend.replay.signature import is_plain, plain_signature, tensor_signature
+from lattend.attend.replay.signature import is_plain, tensor_signature
 from lattend.recent import Recent
-from lattend.rules.reader import RuleLike
-from lattend.rules.rule import Rule
 
 MAX_KINDS = 8  # of one cache
-TABLE = object()  # for the text of a bias that is a tensor
 
 
 class KnownStep:
-    """A kind of step: how its scores are made, and what takes it at once, if anything does.
+    """A kind of step: its scoring, and the fused step that runs it, if there is one.
 
-    The latter holds addresses, and is made again when the store's tensors lie elsewhere.
+    A fused step holds addresses, and is made again when the store's tensors lie elsewhere.
     """
 
     def __init__(self, how: Scoring, plain: bool = True) -> None:
@@ -40,35 +36,35 @@ class KnownStep:
         self.device = -1  # the current one when `run` was made
 
     def is_for(self, keys: Tensor, positions: object) -> bool:
-        """Whether `run` was made for these; where somebody watches, none is made."""
+        """Whether `run` was made for these tensors; none is made where somebody watches."""
         there = self.places[0] is keys and self.places[1] is positions and self.device == current(keys)
         return there or not self.plain
 
     def made(self, run: Callable[..., Any] | None, keys: Tensor, positions: object) -> None:
-        """Keeps what takes steps on these at once."""
+        """Keeps the fused step on these tensors."""
         self.run, self.places, self.device = run, (keys, positions), current(keys)
 
     def given(self, bias: Bias | Tensor | None) -> Scoring:
-        """How scores are made with the tensors that are given now."""
+        """Returns the scoring with the bias of this call."""
         if self.text is None:
             return self.how
         return self.how._replace(bias=Bias(self.text, **tensors_of(bias)))
 
 
 def current(x: Tensor) -> int:
-    """The GPU that is the current one, where kernels are launched on some GPU."""
+    """Returns the index of the current GPU; -1 for a tensor on a CPU."""
     return torch.cuda.current_device() if x.is_cuda else -1
 
 
 def tensors_of(bias: Bias | Tensor | None) -> Mapping[str, Tensor]:
-    """The tensors of a bias, by name."""
+    """Returns the tensors of a bias, by name."""
     if bias is None:
         return {}
     return bias.tensors if isinstance(bias, Bias) else {"table": bias}
 
 
 class KnownSteps(Recent[CallSignature, KnownStep]):
-    """The kinds of steps that were taken; a copy of a cache has other addresses, and begins with none."""
+    """The kinds of steps that a cache has run; a copy has other addresses, and begins with none."""
 
     def __init__(self) -> None:
         super().__init__(MAX_KINDS)
@@ -77,47 +73,14 @@ class KnownSteps(Recent[CallSignature, KnownStep]):
         return KnownSteps, ()
 
     def let_go(self) -> None:
-        """Forgets what takes steps at once: the keys lie elsewhere now, and the old ones are not held."""
+        """Forgets the fused steps: the keys lie elsewhere now, and the old ones are not held."""
         for known in self.values():
             known.run, known.places = None, (None, None)
 
     def of(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> KnownStep:
-        """The step on such tensors with such scores."""
+        """Returns the step for these tensors and this scoring."""
         text, tensors = (None, ()) if how.bias is None else (how.bias.key, how.bias.tensors.values())
         if not is_plain(q, k, v, *tensors):
             return KnownStep(how, plain=False)
         kind = how._replace(bias=None), text, tensor_signature(q, k, v, *tensors)
         return self.find(kind, lambda: KnownStep(how))
-
-
-def kind_of_step(
-    qkv: tuple[Tensor, Tensor, Tensor],
-    rule: RuleLike | None,
-    values: Mapping[str, Any],
-    options: tuple[float | bool | str | None, ...],
-    bias: Bias | Tensor | None,
-) -> CallSignature | None:
-    """The kind of a call without padding or sinks, on plain tensors; None of other calls.
-
-    `rule` and `values` are those that attention is given, if it is; options are numbers, names and None.
-    """
-    written: Any = rule
-    if isinstance(rule, Rule):
-        written = rule.key, tuple(rule.values.items())
-    elif rule is not None and type(rule) is not str:
-        return None  # what a function means may change
-    if values and any(type(value) is not int for value in values.values()):
-        return None
-    if bias is None:
-        tensors = plain_signature(options, *qkv)
-        return None if tensors is None else (written, *values.items(), options, tensors)
-    text: object = bias.key if type(bias) is Bias else TABLE if isinstance(bias, Tensor) else None
-    if text is None:
-        return None
-    tensors = plain_signature(options, *qkv, *tensors_of(bias).values())
-    return None if tensors is None else (written, *values.items(), options, text, tensors)
-
-
-def scoring(q: Tensor, scale: float | None, softcap: float | None, return_lse: bool) -> Scoring:
-    """How scores are made of options that were checked."""
-    return Scoring(1 / sqrt(q.shape[3]) if scale is None else scale, softcap, None, return_lse)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name
 from lattend.attend.call.attended_pairs import attended_pairs
+from lattend.attend.call.options import KernelOptions
 from lattend.attend.explain.memory import CallMemory, memory_of
 from lattend.attend.explain.meta_call import Lengths, Like, MetaCall, Settings, meta_call
 from lattend.attend.explain.prediction import (
@@ -324,10 +325,9 @@ def explain(
             "explain takes the rule first, and the tensors after it: lt.explain(rule, like=q), or "
             "like=(q, k, v)"
         )
-    settings = Settings(
-        *(kernel, deterministic, dtype, device, head_dim, heads, kv_heads, batch, bias),
-        *(padding, cu_seqlens, softcap, sinks, dropout),
-    )
+    options = KernelOptions(None, softcap, dropout, kernel, deterministic)
+    shape = (head_dim, heads, kv_heads, batch)
+    settings = Settings(options, dtype, device, *shape, bias, padding, cu_seqlens, sinks)
     rule = read_rule(rule, arrays_in(values))
     asked = meta_call(rule, like, settings, values)
     call, q, k, v = asked.call, asked.q, asked.k, asked.v

@@ -1,9 +1,9 @@
-"""Meta tensors: shape, dtype and device of a call that nobody runs, and no memory."""
+"""Meta tensors: the shapes, dtypes and device of a call that is explained, without memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from math import prod
 from typing import Any, cast
 
@@ -14,7 +14,8 @@ from lattend.attend.bias import Bias, dtype_name
 from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.call.fp8 import DTYPE as EIGHT_BITS
 from lattend.attend.call.fp8 import wide_dtype
-from lattend.attend.call.inputs import DTYPES, check_names, check_scoring, check_sinks, checked_inputs
+from lattend.attend.call.inputs import DTYPES, check_names, check_sinks, checked_inputs
+from lattend.attend.call.options import KernelOptions, check_scoring
 from lattend.attend.call.padding import check_lengths, padding_given
 from lattend.attend.call.rule_names import RuleNames, rule_names
 from lattend.attend.call.varlen import Packed, Sequences, check_cumulative, packed_inputs, sequence_arrays
@@ -28,10 +29,6 @@ SIZES = {"n": 4096, "rows": 64, "cols": 64}  # where nothing says otherwise
 VOLUME = {"depth": 16, "rows": 16, "cols": 16}
 HEADS, HEAD_DIM = 8, 64
 MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
-OPTIONS = (
-    *("like", "kernel", "deterministic", "dtype", "device", "head_dim", "kv_heads", "batch", "bias"),
-    *("padding", "cu_seqlens", "softcap", "sinks", "dropout"),
-)
 
 Shape = Sequence[int]
 Lengths = Tensor | Sequence[int]
@@ -50,10 +47,9 @@ class MetaTensor(Tensor):
 
 @dataclass(frozen=True)
 class Settings:
-    """What explain is given besides the rule and its numbers."""
+    """The arguments of explain besides the rule and its numbers."""
 
-    kernel: str | None = None
-    deterministic: bool = True
+    options: KernelOptions = field(default_factory=KernelOptions)
     dtype: str | torch.dtype | None = None
     device: str | torch.device | None = None
     head_dim: int | None = None
@@ -63,9 +59,12 @@ class Settings:
     bias: Bias | Tensor | None = None
     padding: Lengths | None = None
     cu_seqlens: Lengths | tuple[Lengths, Lengths] | None = None
-    softcap: float | None = None
     sinks: Tensor | bool = False
-    dropout: float = 0.0
+
+
+# Arguments of explain that may not be a rule's parameters too
+_NO_OPTIONS = {"heads", "options", "scale"}
+OPTIONS = {"like", *(one.name for one in fields(Settings)), *KernelOptions._fields} - _NO_OPTIONS
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,11 @@ class MetaCall:
 
 
 def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any]) -> MetaCall:
-    """The call, checked as attention checks it."""
-    if settings.kernel is not None and settings.kernel not in KERNELS:
+    """Returns the call, checked as attention checks it."""
+    kernel = settings.options.kernel
+    if kernel is not None and kernel not in KERNELS:
         known = ", ".join(KERNELS)
-        raise NamingError(f"kernel is one of {known}, not {settings.kernel!r}; leave it out for the best")
+        raise NamingError(f"kernel is one of {known}, not {kernel!r}; leave it out for the best")
     for name in rule.parameters:
         if name in OPTIONS and name not in rule.values:
             raise NamingError(
@@ -91,7 +91,7 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
             )
     names = rule_names(rule.key)
     check_names(names, rule.values, values)
-    check_scoring(None, settings.softcap, settings.dropout)
+    check_scoring(settings.options)
     device, dtype = _device(like, settings), _dtype(like, settings)
     rows = None if settings.cu_seqlens is None else cumulative(settings.cu_seqlens)
     shapes = _shapes(rule, names, like, settings, values, rows)
@@ -142,7 +142,7 @@ def _trains(like: Like, settings: Settings) -> bool:
 
 
 def _weighing(q: Tensor, k: Tensor, settings: Settings) -> dict[str, Any]:
-    """Padding, sinks, dropout, softcap and kernel, by the names that the operator has for them."""
+    """Returns padding, sinks, the seed and options as fields of an OperatorCall."""
     real: tuple[Tensor | None, Tensor | None] = (None, None)
     if settings.padding is not None:
         real = padding_given(_on_cpu(settings.padding), *(_on(x, torch.device("cpu")) for x in (q, k)))
@@ -152,11 +152,10 @@ def _weighing(q: Tensor, k: Tensor, settings: Settings) -> dict[str, Any]:
     check_sinks(None if sinks is None else sinks.to("meta"), q)
     if settings.sinks is True:
         sinks = q.new_empty(q.shape[1])
-    seed = q.new_empty(1, dtype=torch.int64) if settings.dropout else None
+    seed = q.new_empty(1, dtype=torch.int64) if settings.options.dropout else None
     return {
         "key_range": real[0], "key_mask": real[1], "sinks": sinks, "seed": seed,
-        "dropout": float(settings.dropout), "softcap": settings.softcap, "scale": None,
-        "kernel": settings.kernel, "deterministic": settings.deterministic,
+        "options": settings.options.as_constants(),
     }  # fmt: skip
 
 

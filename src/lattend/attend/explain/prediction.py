@@ -382,7 +382,7 @@ def predicted_time(
         total = total * 1e-9 + carried / MACHINES["H200 measured"].bandwidth
         fewer = any(part.cut_by for part in found.parts) or call.key_range is not None  # steps
         fewer = fewer or (q.dtype == torch.float32 and uses_tf32())  # one product in place of three
-        more = _has_more_work(call)
+        more = call.has_elementwise_work
         bound = "about" if fewer == more else "at most" if fewer else "at least"
         return PredictedTime(total * members, "an H200, launches not counted", bound)
     measured = max(q.shape[-1], v.shape[-1]) <= MEASURED and q.dtype != torch.float32
@@ -395,11 +395,6 @@ def predicted_time(
         begun = sum(CPU_ROW[kernel] * prod(part.cut.rows) * part.tiles for part in work.parts)
         products = (work.executed + begun) * members / each * (q.shape[-1] + v.shape[-1])
         on = f"{threads} threads of an EPYC" if threads > 1 else "one thread of an EPYC"
-        bound = "at least" if _has_more_work(call) else "about"
+        bound = "at least" if call.has_elementwise_work else "about"
         return PredictedTime(products / (CPU_RATE[kernel][way] * threads), on, bound)
     return PredictedTime(None, "")
-
-
-def _has_more_work(call: AttentionCall) -> bool:
-    """Whether pairs take more than their products, of which no cost was measured."""
-    return call.term is not None or call.softcap is not None or call.dropout > 0

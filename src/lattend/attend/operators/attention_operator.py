@@ -26,8 +26,8 @@ from lattend.attend.call.rule_names import axes_looked_up
 from lattend.attend.call.sinks import sink_gradients, with_sinks
 from lattend.attend.call.tensors import empty_like
 from lattend.attend.kernels import dense, dispatch, reference_by_torch
-from lattend.attend.operators import onnx
 from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short
+from lattend.attend.operators.tracing import check_exportable
 from lattend.attend.replay.compiled_call import MAX_CALLS, CompiledCall, WithoutAutocast, compiled_call_of
 from lattend.attend.replay.signature import tensor_signature
 from lattend.errors import LattendError
@@ -86,7 +86,7 @@ def _record(tensors: Sequence[Tensor], call: str, numbers: Sequence[int]) -> Com
 
 
 def by_torch(q: Tensor, k: Tensor, v: Tensor, operator_call: OperatorCall) -> Any:
-    """Computes both with torch operations, for forward mode, torch.func and ONNX."""
+    """Computes both with torch operations, for forward mode and torch.func."""
     call = operator_call.attention_call(q)
     with WithoutAutocast(q):
         if dispatch.chosen(call, q, k, v) == "reference":
@@ -120,7 +120,7 @@ def register_flop_formulas() -> None:
 @torch.library.register_fake(ATTENTION, lib=_LIBRARY)
 @torch.library.register_fake(FORWARD, lib=_LIBRARY)
 def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-    onnx.check_not_exported()
+    check_exportable()
     import_module(
         "lattend.attend.operators.flop_formulas"
     )  # a compiled program does not come by attention() again
@@ -178,7 +178,7 @@ def gradients(inputs: BackwardInputs, learned: bool, call: OperatorCall) -> Grad
 
     Where the kernel has no second derivative, whoever asks for one is told.
     """
-    if torch.is_grad_enabled() and call.kernel in DIFFERENTIABLE:
+    if torch.is_grad_enabled() and call.options.kernel in DIFFERENTIABLE:
         return _backward_by_torch(inputs, learned, call)
     given, text, numbers = short(call)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Which operator runs a call that torch.func, forward-mode differentiation or an exporter watches."""
+"""Which operator runs a call that torch.func or forward-mode differentiation watches."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from torch.autograd import forward_ad
 from lattend.attend.bias import Bias
 from lattend.attend.call.checked_call import CheckedCall
 from lattend.attend.call.options import AttentionOptions
-from lattend.attend.operators import attention_operator, onnx
+from lattend.attend.operators import attention_operator
 from lattend.errors import LattendError
 
 Run = Callable[..., Any]  # of q, k, v and an OperatorCall
 
 
 def operator_for(call: CheckedCall, options: AttentionOptions, values: Mapping[str, Any]) -> Run:
-    """Returns the operator; in forward mode, under torch.func.grad and for ONNX, torch operations.
+    """Returns the operator, or torch operations in forward mode and under torch.func.grad.
 
     Raises where forward-mode differentiation would find no tangent and take it for zero, and where torch.func
     would differentiate an operator that only torch.autograd can.
     """
-    if onnx.is_exporting():
-        onnx.check_exportable(call.operator_call)
-        return attention_operator.by_torch
     forward = int(forward_ad._current_level) >= 0  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportUnknownArgumentType]
     layers: list[Any] = get_interpreter_stack() or []
     qkv = call.q, call.k, call.v

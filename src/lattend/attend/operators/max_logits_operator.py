@@ -15,8 +15,9 @@ from lattend.attend.call.padding import check_lengths
 from lattend.attend.kernels import dense, reference
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
-from lattend.attend.operators import attention_operator, onnx
+from lattend.attend.operators import attention_operator
 from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short
+from lattend.attend.operators.tracing import check_exportable
 from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import LattendError
 
@@ -38,11 +39,11 @@ _OPERATOR = torch.ops.lattend.max_logits.default
 
 def max_logits_of(q: Tensor, k: Tensor, call: OperatorCall) -> Tensor:
     """Computes the largest score of each query, [batch, heads, n], without a gradient."""
-    kernel = call.kernel if call.kernel in KERNELS else None  # the others have no such pass
+    kernel = call.options.kernel if call.options.kernel in KERNELS else None  # the others have no such pass
+    options = call.options._replace(dropout=0.0, kernel=kernel, deterministic=True)
     bias = [x.detach() for x in call.bias]
-    call = call._replace(bias=bias, sinks=None, seed=None, dropout=0.0, kernel=kernel, deterministic=True)
-    run = _run if onnx.is_exporting() else _OPERATOR
-    return run(q.detach(), k.detach(), *short(call))
+    call = call._replace(bias=bias, sinks=None, seed=None, options=options)
+    return _OPERATOR(q.detach(), k.detach(), *short(call))
 
 
 @torch.library.impl(_LIBRARY, "max_logits", "CompositeExplicitAutograd")
@@ -63,6 +64,7 @@ def _run(q: Tensor, k: Tensor, *given: Any) -> Tensor:
 
 @torch.library.register_fake(_OPERATOR, lib=_LIBRARY)
 def _shape(q: Tensor, k: Tensor, *how: Any) -> Tensor:
+    check_exportable()
     return q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32))
 
 

@@ -1,10 +1,10 @@
-r"""OperatorCall: what the operators are given besides q, k and v, and its short form, which torch passes on.
+r"""OperatorCall: the arguments of the operators besides q, k and v, and their short form for torch.
 
 torch's dispatcher turns each argument of an operator into a value of its own and back, at every call. So an
 operator has three besides q, k and v: a list of tensors, the numbers, and one text for all the rest, which is
 read once. The text is JSON, and what it leaves out is as attention has it by default:
 
-    {"rule": "q k n n\nk <= q\ntrue\n", "softcap": 30.0}
+    {"rule": "q k n n\nk <= q\ntrue\n", "dropout": 0.1}
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lattend.attend.bias import parts_of
 from lattend.attend.call.attention_call import AttentionCall, rule_at, rule_of
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.options import KernelOptions
 from lattend.attend.operators.tracing import constant
 
 GIVEN = "Tensor[]? given, str call, SymInt[] numbers"  # AOTInductor passes an empty list of tensors as None
@@ -36,15 +36,7 @@ class OperatorCall(NamedTuple):
     key_mask: Tensor | None = None
     sinks: Tensor | None = None
     seed: Tensor | None = None
-    dropout: float = 0.0
-    softcap: float | None = None
-    scale: float | None = None
-    kernel: str | None = None
-    deterministic: bool = True
-
-    def with_options(self, options: AttentionOptions) -> OperatorCall:
-        """The same call with the options that kernels are given."""
-        return self._replace(**{name: getattr(options, name) for name in OPTIONS})
+    options: KernelOptions = KernelOptions()
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -53,14 +45,14 @@ class OperatorCall(NamedTuple):
         return [*(self.data or ()), *(self.bias or ()), *[x for x in others if x is not None]]
 
     def without_tensors(self) -> OperatorCall:
-        """The same call with True in place of each tensor: what identifies a call beside its tensors."""
+        """Returns the call with True in place of each tensor; it identifies the call beside its tensors."""
         data, bias = ((True,) * len(tensors or ()) for tensors in (self.data, self.bias))
         others = [x is not None for x in (self.key_range, self.key_mask, self.sinks, self.seed)]
         fixed: Any = (self.rule, tuple(self.numbers), data, self.term, bias, *others)
         return OperatorCall(*fixed, *self[len(fixed) :])
 
     def with_tensors(self, tensors: Sequence[Tensor]) -> OperatorCall:
-        """The call that `without_tensors` was made of, with these tensors."""
+        """Returns the call that `without_tensors` was made of, with these tensors."""
         left = iter(tensors)
         data, bias = ([next(left) for _ in places] for places in (self.data, self.bias))
         sinks, seed, key_range, key_mask = (
@@ -71,67 +63,64 @@ class OperatorCall(NamedTuple):
         )
 
     def attention_call(self, q: Tensor) -> AttentionCall:
-        """The same with its rule and its bias read, as kernels take it."""
+        """Returns the call with its rule and its bias read, as kernels take it."""
         arrays = dict(zip(rule_of(self.rule).open, self.data or (), strict=True))
         names, term = ([], None) if self.term is None else parts_of(self.term)
         biases = dict(zip(names, self.bias or (), strict=True))
-        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        options = self.options._asdict()
+        if self.options.scale is None:
+            options["scale"] = q.shape[-1] ** -0.5
         return AttentionCall(
-            rule_at(self.rule, tuple(self.numbers)), scale, self.kernel, self.deterministic, arrays, term,
-            biases, softcap=self.softcap, sinks=self.sinks, dropout=self.dropout, seed=self.seed,
-            key_range=self.key_range, key_mask=self.key_mask,
+            rule_at(self.rule, tuple(self.numbers)), data=arrays, term=term, bias=biases, sinks=self.sinks,
+            seed=self.seed, key_range=self.key_range, key_mask=self.key_mask, **options,
         )  # fmt: skip
 
 
 class _Text(NamedTuple):
-    """What a text says; `others` are the tensors that come after those of the rule and of the bias."""
+    """The content of a text; `others` are the tensors that come after those of the rule and of the bias."""
 
     rule: str
     term: str | None
     biases: int
     others: tuple[str, ...]
-    options: dict[str, Any]
+    options: KernelOptions
 
 
 OTHERS = ("sinks", "seed", "key_range", "key_mask")  # in the order of AttentionCall.tensors
-OPTIONS = ("dropout", "softcap", "scale", "kernel", "deterministic")
-_DEFAULTS = OperatorCall("", (), (), None, ())[-len(OPTIONS) :]
 
 
 def short(call: OperatorCall) -> tuple[list[Tensor], str, Sequence[int]]:
-    """The operator's arguments for a call: its tensors, its text and its numbers."""
+    """Returns the operator's arguments for a call: its tensors, its text and its numbers."""
     others = (call.sinks, call.seed, call.key_range, call.key_mask)
-    factors = (call.dropout, call.softcap, call.scale)
-    fixed = [None if x is None else float(x).__float__() for x in factors]  # a constant where it is traced
-    options = (*fixed, call.kernel, call.deterministic)
-    text = _text(call.rule, call.term, tuple([x is not None for x in others]), options)
+    text = _text(call.rule, call.term, tuple([x is not None for x in others]), *call.options.as_constants())
     return call.tensors, text, call.numbers
 
 
 def long(given: Sequence[Tensor] | None, call: str, numbers: Sequence[int]) -> OperatorCall:
-    """The call that the operator's arguments stand for."""
+    """Returns the call that the operator's arguments stand for."""
     said, tensors = _read(call), given or ()
     arrays = len(tensors) - said.biases - len(said.others)
     others = dict(zip(said.others, tensors[arrays + said.biases :], strict=True))
     return OperatorCall(
         said.rule, numbers, tensors[:arrays], said.term, tensors[arrays : arrays + said.biases],
-        **others, **said.options,
+        **others, options=said.options,
     )  # fmt: skip
 
 
 @constant
-def _text(rule: str, term: str | None, given: tuple[bool, ...], options: tuple[Any, ...]) -> str:
-    return _written(rule, term, given, options)
+def _text(rule: str, term: str | None, given: tuple[bool, ...], *options: Any) -> str:
+    return _written(rule, term, given, KernelOptions(*options))
 
 
 @lru_cache(maxsize=1024)
-def _written(rule: str, term: str | None, given: tuple[bool, ...], options: tuple[Any, ...]) -> str:
+def _written(rule: str, term: str | None, given: tuple[bool, ...], options: KernelOptions) -> str:
     others = [name for name, there in zip(OTHERS, given, strict=True) if there]
     said: dict[str, Any] = {"rule": rule}
     said |= {} if term is None else {"bias": term}
     said |= {"given": others} if others else {}
-    chosen = zip(OPTIONS, options, _DEFAULTS, strict=True)
-    return json.dumps(said | {name: value for name, value, default in chosen if value != default})
+    default = KernelOptions()._asdict()
+    chosen = {name: value for name, value in options._asdict().items() if value != default[name]}
+    return json.dumps(said | chosen)
 
 
 @lru_cache(maxsize=1024)
@@ -139,4 +128,4 @@ def _read(text: str) -> _Text:
     said: dict[str, Any] = json.loads(text)
     rule, term, others = said.pop("rule"), said.pop("bias", None), said.pop("given", ())
     names = "" if term is None else term.split("\n", 1)[0]
-    return _Text(rule, term, len(names.split()), tuple(others), said)
+    return _Text(rule, term, len(names.split()), tuple(others), KernelOptions(**said))

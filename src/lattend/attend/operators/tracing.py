@@ -1,4 +1,4 @@
-"""What torch.compile holds as a constant, and what it leaves to Python, said without loading Dynamo.
+"""Marks functions for torch.compile without loading Dynamo, and refuses exporters that cannot hold attention.
 
 torch.compiler's own decorators import torch._dynamo, 1.4 s at the first call of attention.
 """
@@ -11,6 +11,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import torch
+
+from lattend.errors import LattendError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,3 +38,13 @@ def left_to_python(method: F) -> F:
 
     run._torchdynamo_disable = True  # pyright: ignore[reportAttributeAccessIssue]
     return run  # pyright: ignore[reportReturnType]
+
+
+def check_exportable() -> None:
+    """Raises under torch.jit.trace and torch.onnx.export."""
+    onnx = sys.modules.get("torch.onnx")
+    if torch.jit.is_tracing() or (onnx is not None and onnx.is_in_onnx_export()):  # pyright: ignore[reportPrivateImportUsage]
+        raise LattendError(
+            "TorchScript and ONNX have no operator for attention under a rule, so torch.jit.trace and "
+            "torch.onnx.export cannot export it: use torch.export, which keeps the rule"
+        )

@@ -31,13 +31,13 @@ from lattend.rules.reader import RuleLike, read_rule
 
 
 class PreparedCall(NamedTuple):
-    """What runs the calls of one signature, and which arrays of the rule it takes, in order."""
+    """A function that runs the calls of one signature, and the names of the rule's arrays it takes."""
 
     run: Callable[..., Any]
     arrays: tuple[str, ...] = ()
 
     def tensors(self, options: AttentionOptions, values: Mapping[str, Any]) -> Sequence[Tensor]:
-        """Returns what such a call is given besides q, k and v."""
+        """Returns the tensors of such a call besides q, k and v."""
         bias, sinks = options.bias, options.sinks
         if not self.arrays and bias is None and sinks is None:
             return ()
@@ -51,23 +51,23 @@ PREPARED: Recent[CallSignature, PreparedCall] = Recent(MAX_CALLS)
 
 
 def call_signature(
-    qkv: Sequence[Tensor], rule: RuleLike, options: AttentionOptions, values: Mapping[str, Any]
-) -> CallSignature | None:
-    """Returns all that decides how a call runs; None of a call that is decided anew each time.
+    qkv: Sequence[Tensor], rule: RuleLike | None, in_signature: tuple[Any, ...] | None,
+    bias: Bias | Tensor | None, sinks: Tensor | None, values: Mapping[str, Any],
+) -> CallSignature | None:  # fmt: skip
+    """Returns everything that decides how a call runs; None for a call that is decided anew each time.
 
-    That is the rule and its numbers, the options, and of each tensor everything but its numbers: dtype,
-    device, shape, strides, alignment, which tensors are the same, requires_grad, and torch's settings.
+    That is the rule and its numbers, the options without tensors, and of each tensor everything but its
+    numbers: dtype, device, shape, strides, alignment, which tensors are the same, requires_grad, and torch's
+    settings. A step of a cache may leave out the rule, which is the cache's.
     """
-    if options.padding is not None or options.cu_seqlens is not None:
-        return None
-    if options.dropout or options.return_max_logit:
+    if in_signature is None:
         return None
     written: CallSignature = rule
-    if not isinstance(rule, str):
+    if rule is not None and not isinstance(rule, str):
         read = read_rule(rule)
         written = read.key, tuple(read.values.items())
-    bias, sinks, in_signature = options.bias, options.sinks, options.in_signature
-    if bias is None and sinks is None and all([type(x) is int for x in values.values()]):  # noqa: C419 (faster)
+    plain = not values or all([type(x) is int for x in values.values()])  # noqa: C419 (faster)
+    if plain and bias is None and sinks is None:
         tensors = plain_signature(in_signature, *qkv)
         return None if tensors is None else (written, *values.items(), in_signature, tensors)
     numbers: list[Any] = []

@@ -40,7 +40,8 @@ class DenseBias:
     """The bias of a call on all its pairs."""
 
     def __init__(self, call: AttentionCall, q: Tensor, k: Tensor) -> None:
-        self.term, self.tensors = call.term or Num(0), {name: x.to("meta") for name, x in call.bias.items()}
+        self.term = call.term or Num(0)
+        self.tensors = {name: x.detach().to("meta") for name, x in call.bias.items()}
         self.shape = (*q.shape[:3], k.shape[2])
         elements, heads, queries, keys = map(torch.arange, self.shape)
         pairs = PairPositions(elements.view(-1, 1, 1, 1), heads[:, None, None], queries[:, None], keys)

@@ -1,6 +1,6 @@
 """A step of decoding as one call of compiled code: it puts the new key into its slot, and attends to all.
 
-The condition and the bias go with it as programs (decode/program.py), so that the host evaluates nothing.
+The condition and the bias go with it as programs (program.py), so that the host evaluates nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.decode.program import Instruction, NoProgram, program
 from lattend.attend.decode.step import Scoring, Slots
 from lattend.attend.kernels.native import library
 from lattend.attend.kernels.native.kernel import DTYPES, caller
+from lattend.attend.kernels.native.program import Instruction, NoProgram, program
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 
