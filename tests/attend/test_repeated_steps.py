@@ -36,7 +36,7 @@ Outcome = tuple[Any, ...]
 class Checked(KVCache):
     """A cache that knows no step: it checks all of them, and looks for slots in the long way."""
 
-    def known(self, kind: Any) -> None:
+    def known(self, signature: Any) -> None:
         return None
 
 
