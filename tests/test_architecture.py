@@ -107,6 +107,36 @@ def test_imports_follow_the_order(path: Path) -> None:
             assert parts[1] in before, f"{name} imports {module}"
 
 
+# What folders below attend/ may use of it; attend/seams.py says the rest
+OF_ATTEND = {"attention", "bias", "seams", "kernels.triton.launch_replay"}
+
+
+@pytest.mark.parametrize("folder", ["nn", "parallel", "study"])
+def test_attend_is_used_through_its_seams(folder: str) -> None:
+    used = {
+        f"{path.relative_to(SOURCE).as_posix()}: {module}"
+        for path in (SOURCE / folder).rglob("*.py")
+        for module in imports(path, inside_functions=True)
+        if module.startswith("lattend.attend.")
+        and not any(f"{module}.".startswith(f"lattend.attend.{seam}.") for seam in OF_ATTEND)
+    }
+    assert used == set()
+
+
+def test_every_seam_has_a_user() -> None:
+    seams = {
+        module.rpartition(".")[2] for module in imports(SOURCE / "attend/seams.py", inside_functions=True)
+    }
+    used = {
+        module.rpartition(".")[2]
+        for folder in ("nn", "parallel")
+        for path in (SOURCE / folder).rglob("*.py")
+        for module in imports(path, inside_functions=True)
+        if module.startswith("lattend.attend.seams.")
+    }
+    assert used == seams
+
+
 TRITON = ("attend/kernels/triton/", "attend/decode/", "nn/grid/gpu/", "nn/convolution/gpu/")
 
 

@@ -13,18 +13,20 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from lattend.attend.bias import Bias, check_floating, dtype_name, shape_text, table_text
-from lattend.attend.call.inputs import (
+from lattend.attend.seams import (
+    KERNELS,
+    KernelOptions,
+    RuleNames,
     as_one_kind,
     check_names,
+    check_scoring,
     check_shapes,
     check_sinks,
     numbers_given,
+    rule_names,
     sizes_given,
     term_given,
 )
-from lattend.attend.call.options import KernelOptions, check_scoring
-from lattend.attend.call.rule_names import RuleNames, rule_names
-from lattend.attend.kernels.dispatch import KERNELS
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.parallel.cluster import Cluster, cluster_of
 from lattend.parallel.layout import Cut, Layout, contiguous, of_lengths, zigzag

@@ -14,12 +14,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name, shape_text
-from lattend.attend.call.inputs import as_one_kind, check_shapes, check_sinks
-from lattend.attend.call.options import AttentionOptions, check_scoring
-from lattend.attend.call.rule_names import rule_names
-from lattend.attend.call.sinks import with_sinks
-from lattend.attend.decode.step import Scoring, StepMask, attend, check_length, check_step
-from lattend.attend.replay.compiled_call import WithoutAutocast
+from lattend.attend.seams import (
+    AttentionOptions,
+    Scoring,
+    StepMask,
+    WithoutAutocast,
+    as_one_kind,
+    attend,
+    check_length,
+    check_scoring,
+    check_shapes,
+    check_sinks,
+    check_step,
+    rule_names,
+    with_sinks,
+)
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.parallel.arguments import cut_of
 from lattend.parallel.edges import BoxView

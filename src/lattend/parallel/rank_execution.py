@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name, shape_text
-from lattend.attend.call.rule_names import OpenArray
-from lattend.attend.kernels import dispatch
-from lattend.attend.operators.operator_arguments import OperatorCall
+from lattend.attend.seams import OpenArray, OperatorCall, dispatch
 from lattend.errors import DomainError, RankError, TensorError
 from lattend.parallel.arguments import Asked, bias_key, complete_rule, layouts_of
 from lattend.parallel.edges import Edge

@@ -12,13 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call.attention_call import BackwardInputs
-from lattend.attend.call.dropout import placed_seed
-from lattend.attend.call.options import KernelOptions
-from lattend.attend.call.padding import padding_given
-from lattend.attend.call.sinks import sink_gradients, with_sinks
-from lattend.attend.operators import attention_operator
-from lattend.attend.operators.operator_arguments import OperatorCall
+from lattend.attend.seams import (
+    BackwardInputs,
+    KernelOptions,
+    OperatorCall,
+    attention_operator,
+    padding_given,
+    placed_seed,
+    sink_gradients,
+    with_sinks,
+)
 from lattend.errors import LattendError
 from lattend.parallel.edges import BoxView
 from lattend.parallel.exchange import Exchange, unpacked, widened

@@ -15,9 +15,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from lattend.attend.bias import Bias
-from lattend.attend.call.dropout import new_seed
-from lattend.attend.operators.tracing import left_to_python
-from lattend.attend.overrides import OVERRIDES
+from lattend.attend.seams import OVERRIDES, left_to_python, new_seed
 from lattend.errors import LattendError, NamingError, TensorError
 from lattend.parallel.arguments import Asked, asked_of, check_lengths
 from lattend.parallel.cluster import Cluster

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lattend.attend.attention import attention
 from lattend.attend.bias import Bias, shape_text
-from lattend.attend.call.tensor_terms import evaluate
+from lattend.attend.seams import evaluate
 from lattend.cost.cost import Cost
 from lattend.cost.layers.attention import attention as price_of
 from lattend.cost.sizes import Size

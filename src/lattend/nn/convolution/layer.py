@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from lattend import amx
-from lattend.attend import Bias
 from lattend.attend.attention import attention
+from lattend.attend.bias import Bias
 from lattend.cost.cost import Cost
 from lattend.cost.sizes import Size
 from lattend.counts.verdict import Verdict

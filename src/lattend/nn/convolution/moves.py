@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lattend.attend.replay.signature import is_plain
+from lattend.attend.seams import is_plain
 from lattend.nn.convolution.geometry import Along, Geometry
 from lattend.nn.convolution.gpu import record
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.kernels.native import library
+from lattend.attend.seams import library
 from lattend.cost.reference.numbers import CountingTape, backward, counting, floats
 from lattend.cost.reference.recurrence import rnn2d_stack
 from lattend.errors import NamingError, TooLarge

@@ -15,9 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.kernels.native import library
-from lattend.attend.replay.recorder import Recorder
-from lattend.attend.replay.signature import is_plain
+from lattend.attend.seams import Recorder, is_plain, library
 from lattend.nn.grid.cells import GridOptions
 
 CELLS = ("rnn", "lstm", "gru")  # as in source/grid.h

@@ -18,9 +18,7 @@ from torch import Tensor
 from torch._C._autograd import _top_saved_tensors_default_hooks
 
 from lattend import amx
-from lattend.attend.call.attention_call import CallSignature
-from lattend.attend.replay.recorder import Recorder, Steps
-from lattend.attend.replay.signature import plain_signature
+from lattend.attend.seams import CallSignature, Recorder, Steps, plain_signature
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import native, plain
 from lattend.nn.grid.cells import NO_EDGES, CellKind, Edges, Flips, GridOptions

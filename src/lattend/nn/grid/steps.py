@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.replay.recorder import Recorder
-from lattend.attend.replay.signature import is_plain
+from lattend.attend.seams import Recorder, is_plain
 from lattend.nn.grid import native
 from lattend.nn.grid.cells import CellKind, Edges, GridOptions, beside, gate_values
 from lattend.nn.grid.layout import (

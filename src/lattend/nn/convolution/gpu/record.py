@@ -9,9 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call.attention_call import CallSignature
-from lattend.attend.replay.recorder import Recorder, Steps
-from lattend.attend.replay.signature import is_plain, tensor_signature
+from lattend.attend.seams import CallSignature, Recorder, Steps, is_plain, tensor_signature
 from lattend.nn.convolution.geometry import Geometry
 from lattend.recent import Recent
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from lattend.attend.kernels.triton.launch_replay import launch
-from lattend.attend.replay.recorder import Recorder
+from lattend.attend.seams import Recorder
 from lattend.nn.convolution.geometry import Geometry
 from lattend.nn.convolution.gpu import axis_taps
 from lattend.nn.convolution.gpu.axis_taps import AxisTaps, padded, power_of_two

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from lattend.attend.call.tensors import contiguous_strides
-from lattend.attend.replay.recorder import Recorder
+from lattend.attend.seams import Recorder, contiguous_strides
 from lattend.nn.grid.cells import CellKind, Edges
 from lattend.nn.grid.gpu import weights_on_chip
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch

@@ -20,7 +20,7 @@ from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
 from lattend.attend.kernels.triton import launch_replay
-from lattend.attend.replay.recorder import Recorder
+from lattend.attend.seams import Recorder
 from lattend.errors import LattendError
 from lattend.nn.grid.layout import RowMajorLayout
 from lattend.recent import Recent

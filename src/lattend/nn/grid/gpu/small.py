@@ -10,9 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from lattend.attend.call.tensors import contiguous_strides
 from lattend.attend.kernels.triton import launch_replay
-from lattend.attend.replay.recorder import Recorder
+from lattend.attend.seams import Recorder, contiguous_strides
 from lattend.nn.grid.cells import Edges, Flips, GridOptions
 from lattend.nn.grid.gpu.backend import (
     Shape,

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.kernels.triton.kernel import has_gluon
-from lattend.attend.replay.recorder import Recorder
+from lattend.attend.seams import Recorder, has_gluon
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.layout import RowMajorLayout
