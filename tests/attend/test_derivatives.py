@@ -1,4 +1,4 @@
-"""Second derivatives and forward mode, of dense and reference: against attention written out in torch."""
+"""Second derivatives and forward mode of the dense kernel: against attention written out in torch."""
 
 from __future__ import annotations
 
@@ -144,44 +144,21 @@ def test_jacobian_of_mapped_inputs() -> None:
     torch.testing.assert_close(found, wanted)
 
 
-def by_reference(text: str, options: str) -> Function:
-    return ours(text, options, "reference")
-
-
-@pytest.mark.parametrize("text", RULES)
-@pytest.mark.parametrize("options", ["", OPTIONS[-1]])
-def test_the_reference_has_them_too(text: str, options: str) -> None:
-    given, along = inputs(), tuple(x.flip(0).cos() for x in inputs())
-    found, wanted = (jvp(make(text, options), given, along) for make in (by_reference, written_out))
-    torch.testing.assert_close(found, wanted)
-    made = [second_derivatives(make(text, options)) for make in (by_reference, written_out)]
-    torch.testing.assert_close(*made)
-
-
-def test_hessian_of_the_reference() -> None:
-    made = (hessian(ends(make("causal", OPTIONS[-1])))(*inputs()) for make in (by_reference, written_out))
-    torch.testing.assert_close(*made)
-
-
-@pytest.mark.parametrize("kernel", ["dense", "reference"])
-def test_hessian_with_arrays_of_the_call(kernel: str) -> None:
+def test_hessian_with_arrays_of_the_call() -> None:
     doc, x = torch.tensor([0, 0, 1, 1, 1]), inputs()[0][:1, :1].cpu()
     known, open_ = (lt.rule("k <= q and doc[q] == doc[k]", data={"doc": data}) for data in (doc, None))
-    wanted = hessian(lambda x: attention(x, x, x, known, kernel=kernel).sin().sum())(x)
+    wanted = hessian(lambda x: attention(x, x, x, known, kernel="dense").sin().sum())(x)
     for given in (doc, doc[None]):
-        found = hessian(lambda x: attention(x, x, x, open_, kernel=kernel, doc=given).sin().sum())(x)  # noqa: B023
+        found = hessian(lambda x: attention(x, x, x, open_, kernel="dense", doc=given).sin().sum())(x)  # noqa: B023
         torch.testing.assert_close(found, wanted)
 
 
-def test_what_queries_and_keys_share_is_differentiated_once() -> None:
-    results: list[Tensor] = []
-    for kernel in ("dense", "reference"):
-        x = inputs()[0].requires_grad_()
+def test_second_derivatives_of_what_queries_and_keys_share() -> None:
+    def mixed(x: Tensor) -> Tensor:
         torch.manual_seed(5)
-        mixed = attention(x, x, 2 * x, "causal", kernel=kernel, dropout=0.4)
-        (slope,) = torch.autograd.grad(mixed.sin().sum(), x, create_graph=True)
-        results += torch.autograd.grad((slope * slope).sum(), x)
-    torch.testing.assert_close(*results)
+        return attention(x, x, 2 * x, "causal", kernel="dense", dropout=0.4).sin()
+
+    assert torch.autograd.gradgradcheck(mixed, inputs()[0].cpu().double().requires_grad_())
 
 
 @pytest.mark.parametrize("kernel", [None, "cpu"])
@@ -189,7 +166,7 @@ def test_other_kernels_say_which_does(kernel: str | None) -> None:
     q, k, v, sinks, slopes = (x.cpu() for x in inputs())
     with pytest.raises(
         lt.errors.LattendError,
-        match=r'no forward-mode derivative: .* or kernel="reference", which has',
+        match=r'no forward-mode derivative: .* or kernel="dense", which has',
     ):
         jvp(lambda q: attention(q, k, v, "causal", kernel=kernel), (q,), (q,))
     with pytest.raises(lt.errors.LattendError, match=r'grad, vjp and jacrev cannot .* kernel="dense"'):
@@ -201,7 +178,7 @@ def test_other_kernels_say_which_does(kernel: str | None) -> None:
     for wide, own in ((q, kernel), (q.double(), kernel), (q.double(), "sdpa")):
         out = attention(wide, wide, wide, "causal", kernel=own)
         (slope,) = torch.autograd.grad(out.sum(), q, create_graph=True)
-        with pytest.raises(lt.errors.LattendError, match=r'first derivatives only, .* or kernel="reference"'):
+        with pytest.raises(lt.errors.LattendError, match=r'first derivatives only, .* with kernel="dense"'):
             slope.sum().backward()
     bias = lt.Bias("slope[batch, head]*(q - k)", slope=slopes)
     with forward_ad.dual_level():

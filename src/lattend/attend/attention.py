@@ -123,9 +123,8 @@ def attention(
     [batch, kv_heads], 0 or above. The output is bfloat16, without gradients. On a Hopper GPU products are
     made of 8 bits; else the numbers are dequantized first. lattend.attend.quantize makes both from others.
 
-    Every kernel has first derivatives, by backward. kernel="dense" and kernel="reference" have all:
-    torch.func.grad, jacrev, jvp and hessian, and torch.autograd.grad with create_graph=True. The first
-    computes every pair, with O(n m) memory; the second goes query by query in float64, slowly.
+    Every kernel has first derivatives, by backward. kernel="dense" has all: torch.func.grad, jacrev, jvp and
+    hessian, and torch.autograd.grad with create_graph=True. It computes every pair, with O(n m) memory.
 
     With a `cache`, q, k and v are the next positions of its sequences, `padding` says which of them are real,
     and the rows are those of the whole sequences. Arrays that grow get an entry for each new position. It

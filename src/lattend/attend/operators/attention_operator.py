@@ -25,7 +25,7 @@ from lattend.attend.call.attention_call import BackwardInputs, CallSignature, Gr
 from lattend.attend.call.rule_names import axes_looked_up
 from lattend.attend.call.sinks import sink_gradients, with_sinks
 from lattend.attend.call.tensors import empty_like
-from lattend.attend.kernels import dense, dispatch, reference_by_torch
+from lattend.attend.kernels import dense, dispatch
 from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short
 from lattend.attend.operators.tracing import check_exportable
 from lattend.attend.replay.compiled_call import MAX_CALLS, CompiledCall, WithoutAutocast, compiled_call_of
@@ -44,8 +44,9 @@ _LIBRARY.define(
 )
 ATTENTION = torch.ops.lattend.attention.default
 FORWARD, BACKWARD = torch.ops.lattend.attention_forward.default, torch.ops.lattend.attention_backward.default
-DIFFERENTIABLE = ("dense", "reference")  # kernels that are torch operations too, which have all derivatives
-ALL_DERIVATIVES = " or ".join(f'kernel="{name}"' for name in DIFFERENTIABLE)
+DIFFERENTIABLE = (
+    "dense"  # the kernel that is torch operations, which torch differentiates any number of times
+)
 _COMPILED_CALLS: Recent[CallSignature, CompiledCall] = Recent(MAX_CALLS)  # by the operators' arguments
 
 
@@ -88,9 +89,8 @@ def _record(tensors: Sequence[Tensor], call: str, numbers: Sequence[int]) -> Com
 def by_torch(q: Tensor, k: Tensor, v: Tensor, operator_call: OperatorCall) -> Any:
     """Computes both with torch operations, for forward mode and torch.func."""
     call = operator_call.attention_call(q)
+    dispatch.chosen(call, q, k, v)  # raises where dense cannot take the call
     with WithoutAutocast(q):
-        if dispatch.chosen(call, q, k, v) == "reference":
-            return reference_by_torch.forward(call, q, k, v)
         output, lse = dense.forward(call, q, k, v)
         return (output, lse) if call.sinks is None else with_sinks(output, lse, call.sinks)
 
@@ -99,12 +99,8 @@ def _backward_by_torch(inputs: BackwardInputs, learned: bool, operator_call: Ope
     """The gradients as torch operations: torch can differentiate them further."""
     q, call = inputs.q, replace(operator_call.attention_call(inputs.q), learned=learned)
     with WithoutAutocast(q):
-        if call.kernel == "reference":
-            (*grads, biases), sinks = reference_by_torch.backward(call, inputs)
-        else:
-            *grads, biases = dense.backward(call, inputs)
-            sinks = None if call.sinks is None else sink_gradients(call.sinks, inputs)
-        dq, dk, dv = grads
+        dq, dk, dv, biases = dense.backward(call, inputs)
+        sinks = None if call.sinks is None else sink_gradients(call.sinks, inputs)
         return dq, dk, dv, [*biases, *(() if sinks is None else (sinks,))]
 
 
@@ -178,7 +174,7 @@ def gradients(inputs: BackwardInputs, learned: bool, call: OperatorCall) -> Grad
 
     Where the kernel has no second derivative, whoever asks for one is told.
     """
-    if torch.is_grad_enabled() and call.options.kernel in DIFFERENTIABLE:
+    if torch.is_grad_enabled() and call.options.kernel == DIFFERENTIABLE:
         return _backward_by_torch(inputs, learned, call)
     given, text, numbers = short(call)
     with torch.no_grad():
@@ -201,7 +197,7 @@ class _FirstOnly(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> None:
         raise LattendError(
             "this kernel of attention has first derivatives only, and a second one was asked for: "
-            f"take the first without create_graph=True, or all of them with {ALL_DERIVATIVES}"
+            f'take the first without create_graph=True, or all of them with kernel="{DIFFERENTIABLE}"'
         )
 
 

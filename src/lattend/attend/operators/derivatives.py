@@ -32,19 +32,19 @@ def operator_for(call: CheckedCall, options: AttentionOptions, values: Mapping[s
     reverse = any(layer.key() == TransformType.Grad for layer in layers)
     if not forward and not reverse:
         return attention_operator.forward
-    if options.kernel in attention_operator.DIFFERENTIABLE:
+    if options.kernel == attention_operator.DIFFERENTIABLE:
         return attention_operator.by_torch
     unpack = forward_ad.unpack_dual  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     tensors = _tensors((options.bias, options.sinks, *qkv))
     if reverse and any(x.requires_grad for x in tensors):
         raise LattendError(
             "torch.func.grad, vjp and jacrev cannot differentiate this kernel of attention: use backward or "
-            f"torch.autograd.grad, or {attention_operator.ALL_DERIVATIVES}, which has all derivatives"
+            'torch.autograd.grad, or kernel="dense", which has all derivatives'
         )
     if forward and any(unpack(x).tangent is not None for x in tensors):
         raise LattendError(
             "this kernel of attention has no forward-mode derivative: use backward or torch.autograd.grad, "
-            f"or {attention_operator.ALL_DERIVATIVES}, which has all derivatives"
+            'or kernel="dense", which has all derivatives'
         )
     return attention_operator.forward
 

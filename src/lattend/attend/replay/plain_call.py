@@ -122,7 +122,7 @@ def runner_for(record: CompiledCall, with_lse: bool, *tensors: Tensor) -> Callab
         how = record, record.runner(*tensors)
         if with_lse:
             return partial(both, *how)
-        if record.call.kernel in attention_operator.DIFFERENTIABLE:  # a second derivative goes through both
+        if record.call.kernel == attention_operator.DIFFERENTIABLE:  # a second derivative goes through both
             return lambda *tensors: both(*how, *tensors)[0]
         if not record.differentiated_by_torch(*tensors[:3]):
             return partial(alone, *how)
