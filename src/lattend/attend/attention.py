@@ -7,7 +7,8 @@
 4. `check_call` checks all arguments against each other and makes a CheckedCall (call/checked_call.py).
 5. torch.compile, torch.func and whoever else watches tensors get an operator (operators/derivatives.py,
    operators/attention_operator.py); any other call goes on without it (replay/plain_call.py).
-6. The dispatcher chooses a kernel (kernels/dispatch.py), which decides everything once and runs (kernels/).
+6. The dispatcher chooses a kernel (kernels/dispatch.py). Its `prepare` decides everything else, once, and
+   returns a pass whose `run` allocates and launches (kernels/).
 """
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
 """Repeating a call: from its signature to what was prepared for it.
 
-A model calls attention thousands of times with tensors of the same shapes. The first call decides: it checks
-every argument, makes a plan, and chooses a kernel, its tiles and its launch parameters. A later call must
-only allocate and launch. This folder is how it gets there:
+A model calls attention thousands of times with tensors of the same shapes. The first call checks its arguments,
+plans, chooses a kernel and has it prepare a pass. A later call runs the prepared pass, which only allocates and
+launches. This folder is how a later call gets there:
 
     signature.py      `plain_signature(options, *tensors)`: all that decides how a call runs, but for the
-                      numbers in its tensors. None where somebody watches or traces: such a call goes to an
-                      operator.
+                      numbers in its tensors. It is None where somebody watches or traces; such a call goes to
+                      an operator.
     plain_call.py     `call_signature`: the same with the rule, its parameters and the bias. `PREPARED` is
-                      the dictionary from it to a `PreparedCall`. `forward` runs the first call of a
-                      signature and puts it there. Around its steps there is torch.autograd, nothing else.
-    compiled_call.py  `CompiledCall`: the steps forward and backward, also found by an operator's arguments.
-    recorder.py       `Recorder`: kernels do what they do to tensors through it; it writes the steps down.
+                      the dictionary from it to a `PreparedCall`. `forward` prepares the first call of a
+                      signature and puts it there. Around a pass there is torch.autograd, nothing else.
+    compiled_call.py  `CompiledCall`: the passes of one signature, forward and backward. Operators find it by
+                      their arguments.
+    recorder.py       `RecordedPass`: how kernels of Triton prepare. Each of their passes is many launches, and
+                      what one writes is an argument of the next. The first run decides in plain code and
+                      records its launches; later runs repeat them.
     host/             the same signature and the calls of compiled code in C++, where a compiler was there.
 
 A call that is taken for another gives wrong numbers without an error. So whatever a signature holds has a
@@ -21,7 +24,7 @@ grad mode, autocast and its dtype, TF32 and the choice of torch's own attention 
 (1 is not True). Tensors with negated memory, sparse tensors and subclasses, dispatch modes, torch.func and
 tracing have no signature.
 
-The recorder stays: Triton's kernels and those of nets on a grid make dozens of decisions between launches. At
-n = 16 on a CPU a repeated call takes 12 µs, as torch's scaled_dot_product_attention does. With gradients its
-forward pass takes 20 µs (torch 14), its backward pass 66 µs (torch 68).
+On a CPU a kernel's `prepare(call, q, k, v)` returns plain functions (kernels/native/kernel.py is the one to read).
+They take as long as recorded steps did: at n = 16 a repeated call takes 12 µs, as torch's
+scaled_dot_product_attention does; with gradients, its forward pass takes 21 µs (torch 14).
 """
