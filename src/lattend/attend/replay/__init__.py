@@ -1,15 +1,15 @@
 """Repeating a call: from its signature to what was prepared for it.
 
-A model calls attention thousands of times with tensors of the same shapes. The first call checks its arguments,
-plans, chooses a kernel and has it prepare a pass. A later call runs the prepared pass, which only allocates and
-launches. This folder is how a later call gets there:
+A model calls attention thousands of times with tensors of the same shapes. The first call checks its
+arguments, plans, chooses a kernel and has it prepare a pass. A later call runs the prepared pass, which only
+allocates and launches. This folder is how a later call gets there:
 
     signature.py      `plain_signature(options, *tensors)`: all that decides how a call runs, but for the
                       numbers in its tensors. It is None where somebody watches or traces; such a call goes to
                       an operator.
     plain_call.py     `call_signature`: the same with the rule, its parameters and the bias. `PREPARED` is
                       the dictionary from it to a `PreparedCall`. `forward` prepares the first call of a
-                      signature and puts it there. Around a pass there is torch.autograd, nothing else.
+                      signature and puts it there. Around a pass there is only torch.autograd.
     compiled_call.py  `CompiledCall`: the passes of one signature, forward and backward. Operators find it by
                       their arguments.
     recorder.py       `RecordedPass`: how kernels of Triton prepare. Each of their passes is many launches, and
@@ -24,7 +24,7 @@ grad mode, autocast and its dtype, TF32 and the choice of torch's own attention 
 (1 is not True). Tensors with negated memory, sparse tensors and subclasses, dispatch modes, torch.func and
 tracing have no signature.
 
-On a CPU a kernel's `prepare(call, q, k, v)` returns plain functions (kernels/native/kernel.py is the one to read).
-They take as long as recorded steps did: at n = 16 a repeated call takes 12 µs, as torch's
+On a CPU a kernel's `prepare(call, q, k, v)` returns plain functions; kernels/native/kernel.py is the one to
+read. They take as long as recorded steps did: at n = 16 a repeated call takes 12 µs, as torch's
 scaled_dot_product_attention does; with gradients, its forward pass takes 21 µs (torch 14).
 """
