@@ -137,9 +137,8 @@ def prepare(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass
         out, lse, *_ = function(*_inputs(q, k, v, window), **options)
         if function is EFFICIENT:
             lse = lse.narrow(2, 0, shape[2])
-        if window is not None:
-            out, lse = out.reshape(shape), lse.reshape(shape[:-1])
-        out, lse = in_layout_of(out, q), lse.to(wide).contiguous()
+        # windows are heads of their own, and cuDNN's log-sum-exps have an axis more
+        out, lse = in_layout_of(out.reshape(shape), q), lse.reshape(shape[:-1]).to(wide).contiguous()
         return cpu.checked(bare, out, lse, q, k, v, *tensors) if on_cpu else (out, lse)
 
     def output(q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ allocates and launches. This folder is how a later call gets there:
                       signature and puts it there. Around a pass there is only torch.autograd.
     compiled_call.py  `CompiledCall`: the passes of one signature, forward and backward. Operators find it by
                       their arguments.
-    recorder.py       `RecordedPass`: how kernels of Triton prepare. Each of their passes is many launches, and
-                      what one writes is an argument of the next. The first run decides in plain code and
+    recorder.py       `RecordedPass`: how kernels of Triton prepare. Each of their passes is many launches,
+                      and what one writes is an argument of the next. The first run decides in plain code and
                       records its launches; later runs repeat them.
     host/             the same signature and the calls of compiled code in C++, where a compiler was there.
 
