@@ -59,6 +59,8 @@ pytestmark = [  # of Triton's interpreter
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
+INTERPRETED = "Triton's interpreter is for machines without a GPU"
+interpreted = pytest.mark.skipif(torch.cuda.is_available(), reason=INTERPRETED)
 built = pytest.mark.skipif(library.missing() is not None, reason="the native kernel was not built")
 
 
@@ -92,8 +94,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     name: str = request.param
     if name in library.NAMES and (library.missing() is not None or name not in library.levels()):
         pytest.skip("it was not built, or this processor does not run it")
-    if name == "triton" and torch.cuda.is_available():
-        pytest.skip("Triton's interpreter is for machines without a GPU")
+    if name not in library.NAMES and torch.cuda.is_available():
+        pytest.skip(INTERPRETED)
     if name not in library.NAMES:
         run = by_triton if name == "triton" else by_library
         if name != "triton":
@@ -239,7 +241,9 @@ def conditions(draw: st.DrawFn) -> str:
     return f"{gate}({draw(random_rules.affine())})"
 
 
-@pytest.mark.parametrize("run", [by_triton, pytest.param(native_step, marks=built)])
+@pytest.mark.parametrize(
+    "run", [pytest.param(by_triton, marks=interpreted), pytest.param(native_step, marks=built)]
+)
 @given(
     text=conditions(), positions=st.lists(st.integers(-1, 99), min_size=1, max_size=40), q=st.integers(0, 99)
 )
