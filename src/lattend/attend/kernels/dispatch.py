@@ -1,4 +1,4 @@
-"""Which kernel runs a call, and why the others do not: the one place that says so. `prepare` asks it."""
+"""Chooses the kernel of a call, says why the others cannot take it, and prepares its passes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lattend.errors import LattendError
 
 
 class Kernel(Protocol):
-    """What each module of kernels/ has: a reason against a call, and what prepares its passes."""
+    """What each module of kernels/ has: why it cannot take a call, and functions that prepare its passes."""
 
     def why_not(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
 

@@ -38,7 +38,7 @@ class CompiledCall:
         self.backward_passes: Recent[CallSignature, BackwardPass] = Recent(MAX_GRADIENTS)
         self._differentiated: bool | None = None
 
-    def prepared(self, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> ForwardPass:
+    def forward_pass_for(self, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> ForwardPass:
         """Returns the forward pass, which is prepared for the first of such tensors."""
         if self.forward_pass is None:
             self.forward_pass = dispatch.prepare(self.call.with_tensors(tensors), q, k, v)
@@ -48,21 +48,21 @@ class CompiledCall:
         """Returns the output and the log-sum-exp."""
         self._check(k, tensors)
         with WithoutAutocast(q):
-            return self.prepared(q, k, v, *tensors).run(q, k, v, *tensors)
+            return self.forward_pass_for(q, k, v, *tensors).run(q, k, v, *tensors)
 
     def output(self, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> Tensor:
         """Returns the output alone, which torch's own attention on a GPU lays out in memory as it likes."""
         self._check(k, tensors)
         with WithoutAutocast(q):
-            return self.prepared(q, k, v, *tensors).output(q, k, v, *tensors)
+            return self.forward_pass_for(q, k, v, *tensors).output(q, k, v, *tensors)
 
     def runner(self, *tensors: Tensor) -> Callable[..., tuple[Tensor, Tensor]]:
         """Returns `forward`, or the prepared pass itself if such calls need no checks."""
-        return self.forward if self._needs_checks(tensors[0]) else self.prepared(*tensors).run
+        return self.forward if self._needs_checks(tensors[0]) else self.forward_pass_for(*tensors).run
 
     def output_runner(self, *tensors: Tensor) -> Callable[..., Tensor]:
         """Returns `output`, or the prepared pass itself if such calls need no checks."""
-        return self.output if self._needs_checks(tensors[0]) else self.prepared(*tensors).output
+        return self.output if self._needs_checks(tensors[0]) else self.forward_pass_for(*tensors).output
 
     def _needs_checks(self, q: Tensor) -> bool:
         return self.call.key_range is not None or torch.is_autocast_enabled(q.device.type)

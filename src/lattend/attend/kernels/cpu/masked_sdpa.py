@@ -40,7 +40,7 @@ def takes(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> bool:
 
 
 def prepare(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass:
-    """Prepares the output [batch, heads, n, D] and the log-sum-exp."""
+    """Prepares a forward pass: one call of torch's own attention, with a mask."""
     bare, attended, values = call.without_tensors(), _attended(call, q, k), _mask_values(q)
     run = partial(FORWARD, scale=call.scale)
 
@@ -57,7 +57,7 @@ def prepare(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass
 
 
 def prepare_backward(call: AttentionCall, inputs: BackwardInputs) -> BackwardPass:
-    """Prepares the gradients of q, k and v."""
+    """Prepares a backward pass: one call of torch's own, with the same mask."""
     bare, attended, values = (
         call.without_tensors(),
         _attended(call, inputs.q, inputs.k),
@@ -82,9 +82,9 @@ def prepare_backward(call: AttentionCall, inputs: BackwardInputs) -> BackwardPas
 
 
 def _attended(call: AttentionCall, q: Tensor, k: Tensor) -> Callable[..., Tensor]:
-    """What gives the attended pairs [1 or batch, 1 or heads, n, m] from the tensors of a call.
+    """Returns a function from the tensors of a call to its attended pairs, [1 or batch, 1 or heads, n, m].
 
-    What depends on positions alone is evaluated now, and the steps on arrays are recorded.
+    Conditions on positions alone are evaluated now; steps on arrays are recorded.
     """
     recorder = Recorder(*call.tensors)
     bound = {name: torch.tensor(array, dtype=torch.int64) for name, array in call.rule.data.items()}

@@ -24,7 +24,8 @@ MOST_KEPT = 1 << 16  # numbers of a table of positions that is kept from call to
 JOINED: dict[str, Callable[..., Tensor]] = {
     "+": torch.add, "-": torch.sub, "*": torch.mul, "neg": torch.neg,
 }  # fmt: skip
-Values = Callable[[Sequence[Tensor]], Tensor]  # of the bias' tensors
+Values = Callable[[Sequence[Tensor]], Tensor]  # from the bias' tensors to numbers of pairs
+Gather = Callable[[Tensor], Tensor]  # from the slopes of pairs to the gradient of a tensor
 Names = Mapping[str, Any]  # numbers, and positions as tensors that are broadcast to all pairs
 
 
@@ -47,7 +48,7 @@ class DenseBias:
         pairs = PairPositions(elements.view(-1, 1, 1, 1), heads[:, None, None], queries[:, None], keys)
         self.names = pairs.names(call)
         self._values = self._of(self.term)
-        self._gradients: list[list[tuple[Values | None, Values]]] | None = None
+        self._gradients: list[list[tuple[Values | None, Gather]]] | None = None
 
     def values(self, tensors: Sequence[Tensor]) -> Tensor:
         """The bias, [batch, heads, n, m]; where it is one for all, with a stride of 0."""
@@ -59,12 +60,12 @@ class DenseBias:
             self._gradients = [self._gradients_of(name) for name in self.tensors]
         gradients: list[Tensor] = []
         for tensor, leaves_of in zip(tensors, self._gradients, strict=True):
-            amounts = [gather([slopes if by is None else slopes * by(tensors)]) for by, gather in leaves_of]
+            amounts = [gather(slopes if by is None else slopes * by(tensors)) for by, gather in leaves_of]
             gradients.append(sum(amounts[1:], amounts[0]).to(tensor.dtype))
         return gradients
 
-    def _gradients_of(self, name: str) -> list[tuple[Values | None, Values]]:
-        """For each lookup of a tensor: the derivative by it, None for 1, and what adds up the slopes."""
+    def _gradients_of(self, name: str) -> list[tuple[Values | None, Gather]]:
+        """Returns, for each lookup of a tensor, the derivative by it (None: 1) and what adds up the slopes."""
         read = [leaf for leaf in leaves(self.term, self.tensors) if tensor_of(leaf) == name]
         by = [derivative(self.term, leaf) for leaf in read]
         return [
@@ -73,7 +74,7 @@ class DenseBias:
         ]
 
     def _of(self, term: Term) -> Values:
-        """The value of a term in float32, of a shape that broadcasts to that of all pairs."""
+        """Returns a function to the term's value in float32, which broadcasts to all pairs."""
         if not leaves(term, self.tensors):
             number = self._positional(partial(_number, term, self.names))
             return lambda tensors: number()
@@ -89,20 +90,20 @@ class DenseBias:
         return lambda tensors: _looked_up(read.heads, tensor(tensors), read.indices())
 
     def _tensor(self, name: str) -> Values:
-        """One of the bias' tensors in float32."""
+        """Returns a function to one of the bias' tensors, in float32."""
         order = [*self.tensors].index(name)
         if self.tensors[name].dtype == torch.float32:
             return itemgetter(order)
         return lambda tensors: tensors[order].float()
 
-    def _gather(self, leaf: Term, size: torch.Size) -> Values:
-        """What adds the slopes up to the gradient of the tensor that is read there."""
+    def _gather(self, leaf: Term, size: torch.Size) -> Gather:
+        """Returns a function that adds up slopes to the gradient of the tensor that the leaf reads."""
         if not isinstance(leaf, Lookup):
-            return lambda slopes: slopes[0].sum()
+            return torch.sum
         read = self._read(leaf, size)
         if (shape := read.in_order) is not None:
-            return lambda slopes: slopes[0].sum_to_size(*shape).view(size)
-        return lambda slopes: _added_up(read.heads, size, slopes[0], read.indices())
+            return lambda slopes: slopes.sum_to_size(*shape).view(size)
+        return lambda slopes: _added_up(read.heads, size, slopes, read.indices())
 
     def _read(self, leaf: Lookup, shape: torch.Size) -> Read:
         flat = _places(leaf.indices, self.names, shape)
@@ -116,7 +117,7 @@ class DenseBias:
         return Read(self._positional(partial(_places, indices, self.names, shape)), heads, None)
 
     def _positional(self, make: Callable[[], Tensor]) -> Callable[[], Tensor]:
-        """What depends on positions alone: kept where it is small, and otherwise made by each call."""
+        """Returns a function to what depends on positions alone: kept where small, else made by each call."""
         made = make()
         return (lambda: made) if made.numel() <= MOST_KEPT else make
 

@@ -99,13 +99,13 @@ def prepare(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass
     """Prepares a forward pass, which gives the same bits however many threads there are."""
     lists = tile_lists(plan(call.rule))
     extras, dtype = ExtraInputs(call, q, k), _sums_dtype(lists, q)
-    order, rows = strides(q, v.shape[-1]), q.shape[:-1]
+    order, rows, q_dtype = strides(q, v.shape[-1]), q.shape[:-1], q.dtype
     layout = _layout(call, q, k, v, dtype, extras, out=order)
     empty_output = partial(torch.empty_strided, (*rows, v.shape[-1]), order, dtype=dtype)
     empty_lse = partial(torch.empty_strided, rows, contiguous_strides(rows), dtype=torch.float32)
-    given = True, True, True, *extras.given, True
-    with_lse, alone = (_caller("forward", lists, layout, *given, lse) for lse in (True, False))
-    copies, has_extras = _lies_apart(q, k, v), bool(call.tensors) or any(extras.given)
+    slots = True, True, True, *extras.present, True
+    with_lse, alone = (_caller("forward", lists, layout, *slots, lse) for lse in (True, False))
+    copies, has_extras = _lies_apart(q, k, v), bool(call.tensors) or any(extras.present)
 
     def inputs(q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         q, k, v = map(_with_rows, (q, k, v)) if copies else (q, k, v)
@@ -123,7 +123,6 @@ def prepare(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass
         alone(*tensors, output)
         return output
 
-    q_dtype = q.dtype
     if lists.stages > 1:  # later stages go on from the log-sum-exp
         return ForwardPass.of(run)
     return ForwardPass(run, output_alone)
@@ -143,10 +142,10 @@ def prepare_backward(call: AttentionCall, inputs: BackwardInputs) -> BackwardPas
         for x, order, sums in zip((q, k, v), orders, (dtype, k.dtype, v.dtype), strict=True)
     )
     learns, has_grad_lse = call.learned and bool(call.bias), grad_lse is not None
-    slots = True, has_grad_lse, *[True] * 5, *extras.given, *[True] * 3, learns
+    slots = True, has_grad_lse, *[True] * 5, *extras.present, *[True] * 3, learns
     compiled = _caller("backward", lists, layout, *slots)
     copies = has_grad_lse or not lse.is_contiguous() or _lies_apart(grad_out, q, k, v, out)
-    has_extras = bool(call.tensors) or any(extras.given)
+    has_extras = bool(call.tensors) or any(extras.present)
     matrices, q_dtype = 7 if has_grad_lse else 6, q.dtype
 
     def run(*tensors: Tensor) -> Sequence[Tensor]:
@@ -170,7 +169,7 @@ class ExtraInputs:
         self.has_mask, self.has_range = call.key_mask is not None, call.key_range is not None
         self.keys, self.biases = k.shape[2], len(call.bias)
         self.bias = None if call.term is None else DenseBias(call, q, k)
-        self.given = self.has_range, self.bias is not None
+        self.present = self.has_range, self.bias is not None
         self.bias_strides = None if self.bias is None else self.bias.values([*call.bias.values()]).stride()
 
     def of(self, tensors: Sequence[Tensor]) -> list[Tensor]:
