@@ -78,10 +78,10 @@ class Command(ABC):
 
     @abstractmethod
     def answer(self) -> Answer:
-        """Ask the library. What is returned is shown; None and exit codes stand for what is printed."""
+        """Ask the library; a returned result is shown. None or an exit code: all is printed already."""
 
     def options(self, names: str, **renamed: str) -> dict[str, Any]:
-        """The fields of these names as arguments of a function; those that nobody has set are left out.
+        """The named fields as arguments of a function, without those that are not set.
 
         `width="channels"` is the field `channels` under the name `width`.
         """

@@ -153,7 +153,7 @@ class KeySet:
 
     @cached_property
     def _terms(self) -> list[tuple[int, Product]]:
-        """By inclusion and exclusion, signs and the keys that some of the products share."""
+        """The terms of inclusion and exclusion: a sign, and the keys that some of the products share."""
         terms: list[tuple[int, Product]] = []
         for size in range(1, len(self.products) + 1):
             for some in combinations(self.products, size):
@@ -182,7 +182,7 @@ class KeySet:
 
     @cached_property
     def halo(self) -> Ints:
-        """How many keys of others each rank reaches."""
+        """How many keys of other ranks each rank reaches."""
         return self.count([[(0, size) for size in self.layout.sizes]]) - self.own
 
     @cached_property
@@ -191,7 +191,7 @@ class KeySet:
         return self.count(self.layout.ends)
 
     def table(self, ranks: Sequence[int]) -> Ints:
-        """How many keys each of these ranks reaches on each rank, itself among them: a row a rank."""
+        """How many keys each of these ranks reaches on every rank, itself included: one row per rank."""
         return self.count(self.layout.ends, ranks)
 
     def to_each(self, rank: int) -> Ints:

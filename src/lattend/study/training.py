@@ -1,4 +1,4 @@
-"""What trainings share: the course of the learning rate, and a file from which a run goes on."""
+"""Shared parts of training: the learning-rate schedule, one step, and a file that resumes a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lattend.errors import DomainError, LattendError
 
 
 def warm_cosine(done: float) -> float:
-    """The learning rate where a share of the steps is done, of its greatest: up in a tenth, down in a cosine.
+    """Returns the learning rate as a share of its peak: the smaller of a linear warmup and a half cosine.
 
     >>> warm_cosine(0.05), warm_cosine(0.5)  # half-way up; half-way down
     (0.5, 0.5)
@@ -31,7 +31,7 @@ def take_step(
     rates: Sequence[float],
     longest: float,
 ) -> None:
-    """One step down the gradient of a loss, the gradient at most so long, with a rate for each group."""
+    """Takes one optimizer step on a loss, with clipped gradients and a learning rate for each group."""
     for group, rate in zip(optimiser.param_groups, rates, strict=True):
         group["lr"] = rate
     optimiser.zero_grad()
@@ -42,7 +42,7 @@ def take_step(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Products this small are not worth sharing, and on a busy machine threads wait for each other."""
+    """Trains with one thread: small products gain nothing from more, and busy threads wait for each other."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -52,7 +52,7 @@ def one_thread() -> Iterator[None]:
 
 
 class Checkpoint:
-    """The file of a run: weights, optimiser, random numbers, and which run it is.
+    """The file of a run: weights, optimizer, random numbers, and the settings of the run.
 
     `which` are the settings and data that make it this run and no other; `of` says what is trained.
     """
@@ -72,7 +72,7 @@ class Checkpoint:
         self.model, self.optimiser, self.home = model, optimiser, home
 
     def write(self, **more: Any) -> None:
-        """Whole or not at all, so that an interruption leaves the epoch before; `more` is plain data."""
+        """Saves the run, whole or not at all: an interruption leaves the last epoch. `more` is plain data."""
         content = {
             "which": self.which,
             "weights": self.model.state_dict(),
@@ -86,7 +86,7 @@ class Checkpoint:
         part.replace(self.path)
 
     def read(self, take_up: Callable[[dict[str, Any]], None]) -> bool:
-        """Takes up the run where the file left it, the rest by `take_up`; False without a file."""
+        """Resumes the run from its file, `take_up` the rest; returns False if there is no file."""
         if not self.path.exists():
             return False
         try:
@@ -105,7 +105,7 @@ class Checkpoint:
         return True
 
     def _same(self, which: dict[str, Any]) -> None:
-        """Nothing where the file is of this run, and an error that names what differs otherwise."""
+        """Raises, naming what differs, unless the file is of this run."""
         for name, wanted in self.which.items():
             stored = which.get(name)
             if stored != wanted:

@@ -94,7 +94,7 @@ def literals(rows: Sequence[Sequence[str]]) -> list[list[int | float | str]]:
 
 
 def literal(text: str) -> int | float | str:
-    """A number that Python writes as shortly and exactly, or the text itself."""
+    """The number, if Python writes it exactly and no longer than the text; otherwise the text."""
     for kind in (int, float):
         try:
             number = kind(text)

@@ -219,5 +219,5 @@ def _compared(test: Polynomial, sign: str) -> tuple[str, str, str]:
 
 
 def _length(side: Polynomial) -> tuple[int, bool, int]:
-    """How much a side wants to stand first: many terms, then names, then small numbers."""
+    """The rank of a side in a printed comparison: many terms come first, then names, then small numbers."""
     return len(side.terms), not side.is_constant, -int(sum(side.terms.values()))

@@ -65,7 +65,7 @@ class DenseBias:
         return gradients
 
     def _gradients_of(self, name: str) -> list[tuple[Values | None, Gather]]:
-        """Returns, for each lookup of a tensor, the derivative by it (None: 1) and what adds up the slopes."""
+        """Returns, for each lookup of a tensor, the derivative by it (None: 1) and what adds slopes up."""
         read = [leaf for leaf in leaves(self.term, self.tensors) if tensor_of(leaf) == name]
         by = [derivative(self.term, leaf) for leaf in read]
         return [

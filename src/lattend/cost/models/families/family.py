@@ -1,4 +1,4 @@
-"""Family: how text models of one kind are built, as text.toml says, and which keys their layers attend to."""
+"""Family: how to build text models of one kind from text.toml, and the keys that their layers attend to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Experts:
 
 @dataclass(frozen=True)
 class Family:
-    """How a family is built: the fields that hold its sizes, and in what it differs from others."""
+    """One family of models: the config fields that hold its sizes, and how it differs from others."""
 
     width: tuple[str, ...] = ("hidden_size",)
     heads: tuple[str, ...] = ("num_attention_heads",)
